@@ -1,0 +1,38 @@
+package main
+
+import (
+	"io"
+
+	temporallog "go.temporal.io/server/common/log"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// serverLog is Temporal's log with a level that can be changed while it runs.
+type serverLog struct {
+	logger temporallog.Logger
+	level  zap.AtomicLevel
+}
+
+// newServerLog writes entries of level and above to out, as text or as JSON. What Temporal logs
+// before it ends the process is written even at level "never".
+func newServerLog(out io.Writer, level, format string) *serverLog {
+	levels := map[string]zapcore.Level{
+		"debug": zap.DebugLevel, "info": zap.InfoLevel, "warn": zap.WarnLevel, "error": zap.ErrorLevel, "never": zap.FatalLevel,
+	}
+	atomic := zap.NewAtomicLevelAt(levels[level])
+	encoder := zapcore.NewJSONEncoder(temporallog.DefaultZapEncoderConfig)
+	if format == "text" {
+		encoder = zapcore.NewConsoleEncoder(temporallog.DefaultZapEncoderConfig)
+	}
+	core := zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), atomic)
+	return &serverLog{temporallog.NewZapLogger(zap.New(core)), atomic}
+}
+
+// quiet drops warnings from now on: a server that stops in good order warns of every connection that
+// it closes itself. A level chosen below warn stays.
+func (l *serverLog) quiet() {
+	if l.level.Level() == zap.WarnLevel {
+		l.level.SetLevel(zap.ErrorLevel)
+	}
+}
