@@ -1,6 +1,7 @@
 package interval
 
 import (
+	"iter"
 	"sort"
 	"time"
 )
@@ -111,4 +112,50 @@ func (c *clock) occurrences(local int64) []int64 {
 		u = s.end
 	}
 	return found
+}
+
+// startOfDay returns the first instant of the local day that t lies in.
+func (c *clock) startOfDay(t int64) int64 {
+	local := t + c.stretch(t).offset
+	return c.reach(floorDiv(local, secondsPerDay) * secondsPerDay)
+}
+
+// isFixedFrom reports whether the clock never changes its offset after t.
+func (c *clock) isFixedFrom(t int64) bool {
+	// No zone of the database lists a change after 2100; beyond its last listed change a zone follows a
+	// rule that repeats every year. So two years after both are enough to see one.
+	const year2100 = 4_102_444_800
+	const twoYears = 2 * 366 * secondsPerDay
+	for range c.changes(t, max(t, year2100)+twoYears) {
+		return false
+	}
+	return true
+}
+
+// changes returns the instants in (from, to) from which the clock has another offset than before.
+func (c *clock) changes(from, to int64) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		s := c.stretch(from)
+		for s.end < to {
+			next := c.stretch(s.end)
+			if next.offset != s.offset && !yield(s.end) {
+				return
+			}
+			s = next
+		}
+	}
+}
+
+// ClockChanges returns, in order, the instants in [from, to) at which the clocks of a zone change
+// their offset from UTC. A change of the zone's abbreviation alone is none. The instants are exact for
+// zones from [LoadLocation].
+func ClockChanges(loc *time.Location, from, to time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		c := &clock{loc: loc}
+		for t := range c.changes(ceil(from)-1, ceil(to)) {
+			if !yield(instant(t)) {
+				return
+			}
+		}
+	}
 }

@@ -218,13 +218,57 @@ func (g *Grid) StartingAt(start time.Time) (Interval, error) {
 }
 
 func (g *Grid) noInterval(c *clock, start time.Time) *Error {
-	return &Error{Code: CodeNoInterval, Message: fmt.Sprintf("no interval starts at %s", start.UTC().Format(time.RFC3339Nano))}
+	t := floor(start)
+	before, hasBefore := g.prev(c, t)
+	if !hasBefore && g.hasStart && g.first <= t {
+		before, hasBefore = g.first, true
+	}
+	if _, ok := g.next(c, before); hasBefore && !ok {
+		before, hasBefore = g.prev(c, before-1) // the last tick ends an interval and starts none
+	}
+	after, hasAfter := g.startAtLeast(c, t+1)
+	if _, ok := g.next(c, after); !ok {
+		hasAfter = false
+	}
+	var around string
+	switch {
+	case hasBefore && hasAfter:
+		around = fmt.Sprintf("the nearest ones start at %s and %s", g.show(c, before), g.show(c, after))
+	case hasAfter:
+		around = fmt.Sprintf("the first one starts at %s", g.show(c, after))
+	case hasBefore:
+		around = fmt.Sprintf("the last one starts at %s", g.show(c, before))
+	default:
+		around = "the schedule has none"
+	}
+	return &Error{Code: CodeNoInterval, Message: fmt.Sprintf("no interval of the schedule starts at %s; %s",
+		start.UTC().Format(time.RFC3339Nano), around)}
 }
 
-// MidnightOnly reports whether every interval is a whole number of local calendar days: every tick,
-// and the start, is the first instant of a local day.
+// show writes an instant in UTC and, if that differs, in the grid's zone.
+func (g *Grid) show(c *clock, t int64) string {
+	utc, local := rfc3339(t), c.show(t)
+	if utc == local {
+		return utc
+	}
+	return utc + " (" + local + ")"
+}
+
+// MidnightOnly reports whether every interval consists of whole local days: the start and every tick
+// are the first instant of a day in the grid's zone. Only then can an interval be written as dates.
+//
+// It is false for a cron whose minute or hour field begins with *, even if it allows 0 alone: such a
+// cron ticks twice when midnight occurs twice.
 func (g *Grid) MidnightOnly() bool {
-	return g.cron != nil && !g.cron.elapsed && g.cron.minute == 1 && g.cron.hour == 1
+	c := &clock{loc: g.loc}
+	switch {
+	case g.hasStart && g.first != c.startOfDay(g.first):
+		return false
+	case g.cron == nil:
+		return g.every%secondsPerDay == 0 && c.isFixedFrom(g.first)
+	}
+	const zeroOnly = 1
+	return !g.cron.elapsed && g.cron.minute == zeroOnly && g.cron.hour == zeroOnly
 }
 
 // next returns the first tick after an instant.

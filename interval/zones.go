@@ -3,52 +3,37 @@ package interval
 import (
 	"archive/zip"
 	_ "embed"
+	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
 
+//go:generate go run updatezones.go
+
+// zoneinfo is the IANA time zone database as a zip archive of TZif files, the one that the Go
+// toolchain ships as lib/time/zoneinfo.zip. It is embedded here rather than by time/tzdata, because
+// time.LoadLocation uses that one only when the host has none: two hosts could then disagree.
+//
 //go:embed zoneinfo.zip
 var zoneinfo string
 
-// openZones reads the directory of the embedded archive. It is not kept, because it costs little and
-// the package has no state.
+// ZoneDatabaseVersion returns the release of the pinned IANA time zone database, such as "2025c".
+// Ticks in a local zone may differ between releases.
+func ZoneDatabaseVersion() string { return zoneDatabaseVersion }
+
+// openZones reads the directory of the embedded archive. The result is not kept: that would be state,
+// and reading it takes a fraction of a millisecond.
 func openZones() (*zip.Reader, error) {
-	return zip.NewReader(strings.NewReader(zoneinfo), int64(len(zoneinfo)))
+	archive, err := zip.NewReader(strings.NewReader(zoneinfo), int64(len(zoneinfo)))
+	if err != nil {
+		return nil, fmt.Errorf("time zone database of this program: %w", err)
+	}
+	return archive, nil
 }
 
-// LoadLocation returns the time zone with an IANA name, such as "Europe/Rome", from the pinned
-// database and never from the host.
-func LoadLocation(name string) (*time.Location, error) {
-	if name == "" || name == "UTC" {
-		return time.UTC, nil
-	}
-	archive, err := openZones()
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range archive.File {
-		if file.Name == name {
-			return readZone(file)
-		}
-	}
-	return nil, &Error{Code: CodeUnknownTimeZone, Field: FieldTimeZone, Message: name}
-}
-
-func readZone(file *zip.File) (*time.Location, error) {
-	r, err := file.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, err
-	}
-	return time.LoadLocationFromTZData(file.Name, data)
-}
-
-// Zones returns the names in the pinned database, sorted.
+// Zones returns the names of the pinned database, sorted.
 func Zones() []string {
 	archive, err := openZones()
 	if err != nil {
@@ -61,5 +46,131 @@ func Zones() []string {
 	return names
 }
 
-// ZoneDatabaseVersion returns the version of the pinned database.
-func ZoneDatabaseVersion() string { return "2025c" }
+// LoadLocation returns the time zone with an IANA name, such as "Europe/Rome". It takes it from the
+// pinned database and never from the host. "" and "UTC" are UTC. "Local" is refused, because it means
+// another zone on every host. Abbreviations are accepted as far as the database has them: EST is
+// always five hours behind UTC, summer and winter. Names are case-sensitive.
+//
+// The error is an [*Error] with [CodeUnknownTimeZone]; it suggests what may have been meant.
+func LoadLocation(name string) (*time.Location, error) {
+	switch name {
+	case "", "UTC":
+		return time.UTC, nil
+	case "Local":
+		return nil, unknownZone(name, "it means another zone on every host; write the zone's name, such as Europe/Rome")
+	}
+	archive, err := openZones()
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range archive.File {
+		if file.Name == name {
+			return readZone(file)
+		}
+	}
+	return nil, unknownZone(name, zoneAdvice(name))
+}
+
+func readZone(file *zip.File) (*time.Location, error) {
+	r, err := file.Open()
+	if err != nil {
+		return nil, fmt.Errorf("time zone %s in the database of this program: %w", file.Name, err)
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("time zone %s in the database of this program: %w", file.Name, err)
+	}
+	return time.LoadLocationFromTZData(file.Name, data)
+}
+
+func unknownZone(name, advice string) *Error {
+	return &Error{Code: CodeUnknownTimeZone, Field: FieldTimeZone,
+		Message: fmt.Sprintf("time zone %q is unknown: %s", name, advice)}
+}
+
+// zoneAdvice guesses what an unknown zone name was meant to be.
+func zoneAdvice(name string) string {
+	if zone, ok := fixedZone(name); ok {
+		return fmt.Sprintf("for a fixed offset write %s (the sign in these names is the other way round), for a place its name, such as Asia/Jakarta", zone)
+	}
+	if similar := similarZones(name); len(similar) > 0 {
+		return "write " + strings.Join(similar, " or ")
+	}
+	if isAbbreviation(name) {
+		return "abbreviations mean different zones in different places; write the name of a place, such as America/New_York"
+	}
+	return fmt.Sprintf("write an IANA name, such as Europe/Rome (database %s)", zoneDatabaseVersion)
+}
+
+// isAbbreviation reports whether a name looks like PST or AEDT.
+func isAbbreviation(name string) bool {
+	return len(name) < 4 || len(name) <= 5 && name == strings.ToUpper(name)
+}
+
+// fixedZone translates +7, +07:00, UTC+7 and GMT+07 to Etc/GMT-7. The database has such names from
+// Etc/GMT+12 to Etc/GMT-14, for whole hours only.
+func fixedZone(name string) (zone string, ok bool) {
+	rest := strings.TrimPrefix(strings.TrimPrefix(strings.ToUpper(name), "UTC"), "GMT")
+	if rest == "" || rest[0] != '+' && rest[0] != '-' {
+		return "", false
+	}
+	if rest = strings.TrimSuffix(rest, ":00"); len(rest) == len("+0700") {
+		rest = strings.TrimSuffix(rest, "00")
+	}
+	hours, err := strconv.Atoi(rest)
+	if err != nil || hours < -12 || hours > 14 || hours == 0 {
+		return "", false
+	}
+	return fmt.Sprintf("Etc/GMT%+d", -hours), true
+}
+
+// similarZones returns at most three names that are like an unknown one: the same but for case and
+// blanks, of a place of that name, or else the closest with at most two typing errors.
+func similarZones(name string) []string {
+	const longest = 64 // no name is half as long
+	if len(name) > longest {
+		return nil
+	}
+	wanted := strings.ToLower(strings.ReplaceAll(name, " ", "_"))
+	best := 2
+	var similar []string
+	for _, zone := range Zones() {
+		lower := strings.ToLower(zone)
+		distance := min(editDistance(wanted, lower), editDistance(wanted, lower[strings.LastIndex(lower, "/")+1:]))
+		if isAbbreviation(name) && distance > 0 {
+			continue // CEST is one letter away from EST, and means something else
+		}
+		if distance < best {
+			best, similar = distance, nil
+		}
+		if distance == best && len(similar) < 3 {
+			similar = append(similar, zone)
+		}
+	}
+	return similar
+}
+
+// editDistance counts the characters to insert, remove, replace or swap with their neighbour to make
+// b out of a.
+func editDistance(a, b string) int {
+	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range above {
+		above[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replace := above[j-1]
+			if a[i-1] != b[j-1] {
+				replace++
+			}
+			row[j] = min(replace, above[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, above, row = above, row, before
+	}
+	return above[len(b)]
+}
