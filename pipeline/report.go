@@ -1,0 +1,173 @@
+package pipeline
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// report collects the problems of one file. It knows where each path of the document stands, so that
+// a check that only knows the path can still say the line.
+type report struct {
+	file     string
+	problems Problems
+	places   map[string]position
+	// failed holds the paths that have a problem already. What follows from it is not worth saying.
+	failed map[string]bool
+	// secrets are the credentials that were found in the file: no message may repeat one.
+	secrets []string
+}
+
+type position struct{ line, column int }
+
+func newReport(file string) *report {
+	return &report{file: file, places: map[string]position{}, failed: map[string]bool{}}
+}
+
+// place remembers where a path stands.
+func (r *report) place(path string, node *yaml.Node) { r.placeAt(path, node.Line, node.Column) }
+
+func (r *report) placeAt(path string, line, column int) {
+	r.places[path] = position{line, column}
+}
+
+// fail records a problem at a path, unless the path or one that holds it has one already.
+func (r *report) fail(path, code, format string, args ...any) {
+	for at := path; ; at = parentOf(at) {
+		if r.failed[at] {
+			return
+		}
+		if at == "" {
+			break
+		}
+	}
+	at := r.positionOf(path)
+	r.add(path, at, code, fmt.Sprintf(format, args...))
+}
+
+// failAt records a problem at a node of its own, such as a key, whatever else is wrong.
+func (r *report) failAt(node *yaml.Node, path, code, format string, args ...any) {
+	r.add(path, position{node.Line, node.Column}, code, fmt.Sprintf(format, args...))
+}
+
+func (r *report) add(path string, at position, code, message string) {
+	if path != "" {
+		r.failed[path] = true
+	}
+	r.problems = append(r.problems, Problem{File: r.file, Line: at.line, Column: at.column, Path: path, Code: code, Message: message})
+}
+
+// positionOf is where a path stands, or the closest one that holds it.
+func (r *report) positionOf(path string) position {
+	for at := path; ; at = parentOf(at) {
+		if found, ok := r.places[at]; ok {
+			return found
+		}
+		if at == "" {
+			return position{1, 1}
+		}
+	}
+}
+
+// broken reports whether something at or below the path has a problem already.
+func (r *report) broken(path string) bool {
+	for failed := range r.failed {
+		if below, ok := strings.CutPrefix(failed, path); ok && (below == "" || below[0] == '.' || below[0] == '[') {
+			return true
+		}
+	}
+	return false
+}
+
+// finish sorts the problems and takes every credential out of them.
+func (r *report) finish() Problems {
+	for i := range r.problems {
+		for _, secret := range r.secrets {
+			r.problems[i].Message = strings.ReplaceAll(r.problems[i].Message, secret, "…")
+			r.problems[i].Path = strings.ReplaceAll(r.problems[i].Path, secret, "…")
+		}
+	}
+	return r.problems.sorted()
+}
+
+func (r *report) missing(path, name string) {
+	if r.failed[join(path, name)] {
+		return // a misspelt key has said it
+	}
+	where := "the pipeline"
+	if path != "" {
+		where = lastOf(path)
+	}
+	r.fail(join(path, name), codeMissingField, "%s is missing in %s", name, where)
+}
+
+// unknownField says what was probably meant: a field of this mapping, of one below, or of another
+// tool's language.
+func (r *report) unknownField(key *yaml.Node, path string, t reflect.Type) {
+	fields := fieldsOf(t, "yaml")
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	advice := "the keys here are " + keyList(fields)
+	if meant := suggest(key.Value, names); meant != "" {
+		r.failed[join(path, meant)] = true
+		advice = "did you mean " + meant + "?"
+	} else if meant := suggestBelow(key.Value, t); meant != "" {
+		advice = "did you mean " + meant + "?"
+	} else if meant := foreignWords[key.Value]; meant != "" {
+		advice = "write " + meant
+	}
+	r.failAt(key, join(path, key.Value), codeUnknownField, "%s is not known here: %s", clip(key.Value), advice)
+}
+
+func keyList(fields []field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	return strings.Join(names, ", ")
+}
+
+func orList(options []string) string {
+	if len(options) == 1 {
+		return options[0]
+	}
+	return strings.Join(options[:len(options)-1], ", ") + " or " + options[len(options)-1]
+}
+
+var simpleKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// join adds a key to a path; a key with other characters than names have is quoted.
+func join(path, key string) string {
+	if !simpleKey.MatchString(key) {
+		return path + "[" + strconv.Quote(clip(key)) + "]"
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// parentOf cuts the last key or index off a path.
+func parentOf(path string) string {
+	if strings.HasSuffix(path, `"]`) {
+		if i := strings.LastIndex(path, `["`); i >= 0 {
+			return path[:i]
+		}
+	}
+	return path[:max(strings.LastIndexAny(path, ".["), 0)]
+}
+
+// lastOf is the last part of a path, as a sentence names it.
+func lastOf(path string) string {
+	name := strings.TrimPrefix(path[len(parentOf(path)):], ".")
+	if strings.HasPrefix(name, "[") {
+		return path[len(parentOf(parentOf(path))):]
+	}
+	return name
+}
