@@ -353,6 +353,9 @@ func (p *fieldParser) value(w word, text string) (int, bool) {
 			return p.min + i, true
 		}
 	}
+	if text == "" { // -5, 5-
+		text = w.text
+	}
 	p.fail(CodeBadCron, w, "%q is not %s", text, p.kind())
 	return 0, false
 }

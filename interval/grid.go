@@ -214,34 +214,24 @@ func (g *Grid) StartingAt(start time.Time) (Interval, error) {
 			}
 		}
 	}
-	return Interval{}, g.noInterval(c, start)
+	return Interval{}, g.noInterval(start)
 }
 
-func (g *Grid) noInterval(c *clock, start time.Time) *Error {
-	t := floor(start)
-	before, hasBefore := g.prev(c, t)
-	if !hasBefore && g.hasStart && g.first <= t {
-		before, hasBefore = g.first, true
+// noInterval explains that no interval starts at an instant.
+func (g *Grid) noInterval(start time.Time) *Error {
+	c := &clock{loc: g.loc}
+	around := "it has none around it"
+	if owner, ok := g.Owner(start); ok {
+		around = "it lies in the one that starts at " + g.show(c, owner.Start.Unix())
+		if _, ok := g.next(c, owner.End.Unix()); ok {
+			around += "; the next one starts at " + g.show(c, owner.End.Unix())
+		}
+	} else if g.hasStart && floor(start) < g.first {
+		around = "the first one starts at " + g.show(c, g.first)
+	} else if last, ok := g.LastCompleted(start); ok {
+		around = "the last one starts at " + g.show(c, last.Start.Unix())
 	}
-	if _, ok := g.next(c, before); hasBefore && !ok {
-		before, hasBefore = g.prev(c, before-1) // the last tick ends an interval and starts none
-	}
-	after, hasAfter := g.startAtLeast(c, t+1)
-	if _, ok := g.next(c, after); !ok {
-		hasAfter = false
-	}
-	var around string
-	switch {
-	case hasBefore && hasAfter:
-		around = fmt.Sprintf("the nearest ones start at %s and %s", g.show(c, before), g.show(c, after))
-	case hasAfter:
-		around = fmt.Sprintf("the first one starts at %s", g.show(c, after))
-	case hasBefore:
-		around = fmt.Sprintf("the last one starts at %s", g.show(c, before))
-	default:
-		around = "the schedule has none"
-	}
-	return &Error{Code: CodeNoInterval, Message: fmt.Sprintf("no interval of the schedule starts at %s; %s",
+	return &Error{Code: CodeNoInterval, Message: fmt.Sprintf("no interval of the schedule starts at %s: %s",
 		start.UTC().Format(time.RFC3339Nano), around)}
 }
 
