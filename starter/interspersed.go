@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// interspersed moves a command's flags before its names: people write flags on either side, the
+// library reads them on the left only. What stands after `--` is a name, whatever it looks like.
+func interspersed(app *cli.App, args []string) []string {
+	if len(args) == 0 {
+		return args
+	}
+	command := app.Command(args[0])
+	if command == nil {
+		return args
+	}
+	var flags, names []string
+	rest := args[1:]
+	for i := 0; i < len(rest); i++ {
+		arg := rest[i]
+		switch {
+		case arg == "--":
+			names = append(names, rest[i+1:]...)
+			i = len(rest)
+		case len(arg) < 2 || arg[0] != '-':
+			names = append(names, arg)
+		default:
+			flags = append(flags, arg)
+			if takesValue(command, arg) && i+1 < len(rest) {
+				i++
+				flags = append(flags, rest[i])
+			}
+		}
+	}
+	result := append([]string{args[0]}, flags...)
+	if len(names) > 0 {
+		result = append(append(result, "--"), names...)
+	}
+	return result
+}
+
+// takesValue says whether the argument after a flag belongs to it.
+func takesValue(command *cli.Command, arg string) bool {
+	name := strings.TrimLeft(arg, "-")
+	if strings.Contains(name, "=") {
+		return false
+	}
+	for _, flag := range command.Flags {
+		for _, known := range flag.Names() {
+			if known == name {
+				_, isBool := flag.(*cli.BoolFlag)
+				return !isBool
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/trancheflow/tranche/dial"
+	"github.com/trancheflow/tranche/workflows"
+)
+
+// online is a connection to Temporal with what the commands need to know of it.
+type online struct {
+	client.Client
+	settings dial.Settings
+}
+
+func (p *program) connect(c *cli.Context) (*online, error) {
+	settings, err := dial.Read(c, p.environment)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	connected, err := dial.Dial(c.Context, settings, dial.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &online{connected, settings}, nil
+}
+
+// attributeTypes are the search attributes of Tranche with their types.
+func attributeTypes() map[string]enums.IndexedValueType {
+	return map[string]enums.IndexedValueType{
+		workflows.AttributePipeline.GetName(): enums.INDEXED_VALUE_TYPE_KEYWORD,
+		workflows.AttributeRunKind.GetName():  enums.INDEXED_VALUE_TYPE_KEYWORD,
+		workflows.AttributeInterval.GetName(): enums.INDEXED_VALUE_TYPE_DATETIME,
+	}
+}
+
+// attributeNames lists them in a fixed order, for messages.
+func attributeNames() []string {
+	return []string{
+		workflows.AttributePipeline.GetName(), workflows.AttributeRunKind.GetName(), workflows.AttributeInterval.GetName(),
+	}
+}
+
+// registered returns the custom search attributes of the namespace. On clusters whose operator
+// service is closed, such as Temporal Cloud, the general listing answers instead.
+func (o *online) registered(ctx context.Context) (map[string]enums.IndexedValueType, error) {
+	listed, err := o.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: o.settings.Namespace()})
+	if err == nil {
+		return listed.GetCustomAttributes(), nil
+	}
+	known, fallbackErr := o.GetSearchAttributes(ctx)
+	if fallbackErr != nil {
+		return nil, fmt.Errorf("list the search attributes of namespace %s: %w", o.settings.Namespace(), err)
+	}
+	return known.GetKeys(), nil
+}
+
+// usable returns which of our attributes the namespace has with the right type; the others are
+// named for people.
+func (o *online) usable(ctx context.Context) (usable map[string]bool, missing []string, err error) {
+	have, err := o.registered(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	usable = map[string]bool{}
+	for _, name := range attributeNames() {
+		if have[name] == attributeTypes()[name] {
+			usable[name] = true
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	return usable, missing, nil
+}
+
+// pollerAge is how long ago a worker may have asked for work and still count as there: a worker
+// asks at least once a minute, which is how long Temporal holds an empty poll.
+const pollerAge = 70 * time.Second
+
+// workerLookup bounds the question whether any worker polls a queue: people are told within 5 s.
+const workerLookup = 4 * time.Second
+
+// hasWorkers says whether a worker polls a task queue for workflows.
+func (o *online) hasWorkers(ctx context.Context, queue string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, workerLookup)
+	defer cancel()
+	described, err := o.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+		Namespace: o.settings.Namespace(), TaskQueue: &taskqueue.TaskQueue{Name: queue, Kind: enums.TASK_QUEUE_KIND_NORMAL},
+		TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,
+	})
+	if err != nil {
+		return false, fmt.Errorf("ask Temporal who polls task queue %s: %w", queue, err)
+	}
+	for _, poller := range described.GetPollers() {
+		if time.Since(poller.GetLastAccessTime().AsTime()) < pollerAge {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func noWorkers(queue, namespace string) error {
+	return coded(exitUnreachable, fmt.Errorf("no worker polls task queue %s in namespace %s: start one with `worker --task-queue %s --connections connections.yaml`",
+		queue, namespace, queue))
+}
+
+func (p *program) setupCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "setup",
+		Usage: "Register the search attributes that runs are listed by",
+		Description: `Registers TranchePipeline, TrancheRunKind and TrancheInterval in the namespace, once.
+Tranche works without them too, but lists of runs are then slower and poorer.
+
+Example: starter setup --namespace default`,
+		Flags:  append(dial.Flags(), jsonFlag()),
+		Action: p.setup,
+	}
+}
+
+// setupReport is the JSON of `setup`.
+type setupReport struct {
+	Namespace  string   `json:"namespace"`
+	Registered []string `json:"registered"`
+	Present    []string `json:"present"`
+}
+
+func (p *program) setup(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return usagef("setup takes no arguments")
+	}
+	o, err := p.connect(c)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	have, err := o.registered(c.Context)
+	if err != nil {
+		return err
+	}
+	report := setupReport{Namespace: o.settings.Namespace(), Registered: []string{}, Present: []string{}}
+	wanted := map[string]enums.IndexedValueType{}
+	for _, name := range attributeNames() {
+		switch kind := attributeTypes()[name]; have[name] {
+		case kind:
+			report.Present = append(report.Present, name)
+		case enums.INDEXED_VALUE_TYPE_UNSPECIFIED:
+			wanted[name] = kind
+			report.Registered = append(report.Registered, name)
+		default:
+			// Adding it again with another type is answered with success and changes nothing
+			// (server v1.32.1), so it has to be said here.
+			return fmt.Errorf("search attribute %s of namespace %s has the type %s, and Tranche needs %s: remove or rename it there; until then runs do without it",
+				name, o.settings.Namespace(), have[name], kind)
+		}
+	}
+	if len(wanted) > 0 {
+		if err := o.register(c.Context, wanted); err != nil {
+			return err
+		}
+	}
+	if c.Bool("json") {
+		return p.printJSON(report)
+	}
+	for _, name := range report.Present {
+		fmt.Fprintf(p.out, "%s is there\n", name)
+	}
+	for _, name := range report.Registered {
+		fmt.Fprintf(p.out, "%s registered\n", name)
+	}
+	return nil
+}
+
+func (o *online) register(ctx context.Context, wanted map[string]enums.IndexedValueType) error {
+	_, err := o.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
+		Namespace: o.settings.Namespace(), SearchAttributes: wanted,
+	})
+	if err == nil {
+		return nil
+	}
+	var denied *serviceerror.PermissionDenied
+	var unimplemented *serviceerror.Unimplemented
+	hint := ""
+	if errors.As(err, &denied) || errors.As(err, &unimplemented) {
+		hint = "; somebody who may has to run:\n" + registerByHand(o.settings.Namespace(), wanted) +
+			"\nor, in Temporal Cloud, add them to the namespace on its page or with tcld"
+	}
+	return fmt.Errorf("register search attributes in namespace %s: %w%s", o.settings.Namespace(), err, hint)
+}
+
+func registerByHand(namespace string, wanted map[string]enums.IndexedValueType) string {
+	text := "  temporal operator search-attribute create --namespace " + namespace
+	for _, name := range attributeNames() {
+		if kind, is := wanted[name]; is {
+			text += fmt.Sprintf(" --name %s --type %s", name, kind)
+		}
+	}
+	return text
+}

@@ -1,0 +1,417 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/trancheflow/tranche/dial"
+	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/pipeline"
+	"github.com/trancheflow/tranche/step"
+	"github.com/trancheflow/tranche/workflows"
+)
+
+func (p *program) runCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "Start the run of one interval, or join the one that is open",
+		ArgsUsage: "FILE",
+		Description: `Starts the run of the interval that begins at --interval. An interval that was
+loaded before is loaded again: its rows are replaced, never doubled. If a run of the interval is
+open already, nothing is started; the command says whose it is and, with --wait, waits for it.
+
+Example: starter run pipelines/orders/pipeline.yaml --interval 2026-01-15 --wait`,
+		Flags: append(dial.Flags(), intervalFlag(),
+			&cli.BoolFlag{Name: "wait", Usage: "wait for the run, print what it did, exit 5 if it failed"}, jsonFlag()),
+		Action: p.run,
+	}
+}
+
+// started is the JSON of `run`.
+type started struct {
+	WorkflowID string            `json:"workflow_id"`
+	RunID      string            `json:"run_id"`
+	Pipeline   string            `json:"pipeline"`
+	Interval   interval.Interval `json:"interval"`
+	// Joined is true if the run was open already; Kind and Digest are then the open run's.
+	Joined bool   `json:"joined"`
+	Kind   string `json:"kind"`
+	Digest string `json:"digest"`
+	// Outcome, Error and Result are set with --wait.
+	Outcome string               `json:"outcome,omitempty"`
+	Error   string               `json:"error,omitempty"`
+	Result  *workflows.RunResult `json:"result,omitempty"`
+}
+
+func (p *program) run(c *cli.Context) error {
+	file, err := oneArgument(c, "FILE")
+	if err != nil {
+		return err
+	}
+	parsed, err := parseFile(file)
+	if err != nil {
+		return err
+	}
+	owned, err := intervalOf(parsed, c.String("interval"))
+	if err != nil {
+		return err
+	}
+	if owned.End.After(p.now()) {
+		return usagef("the interval %s is not over yet: its run becomes due at %s", owned, owned.End.Format(time.RFC3339))
+	}
+	o, err := p.connect(c)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	return p.startAndReport(c, o, parsed.Effective(), owned)
+}
+
+func (p *program) startAndReport(c *cli.Context, o *online, definition *pipeline.Pipeline, owned interval.Interval) error {
+	ctx := c.Context
+	handle, report, err := p.start(ctx, o, definition, owned)
+	if err != nil {
+		return err
+	}
+	asJSON := c.Bool("json")
+	if !asJSON {
+		fmt.Fprintln(p.talk, describeStart(report, definition.Digest))
+	}
+	served, err := o.hasWorkers(ctx, definition.TaskQueue)
+	if err != nil {
+		fmt.Fprintf(p.talk, "starter: %v\n", err)
+	} else if !served {
+		if asJSON {
+			err = p.printJSON(report)
+		}
+		if c.Bool("wait") {
+			return errors.Join(noWorkers(definition.TaskQueue, o.settings.Namespace()), err)
+		}
+		fmt.Fprintf(p.talk, "starter: %v; the run waits for it\n", noWorkers(definition.TaskQueue, o.settings.Namespace()))
+		return err
+	}
+	if !c.Bool("wait") {
+		if asJSON {
+			return p.printJSON(report)
+		}
+		_, err := fmt.Fprintln(p.out, report.WorkflowID)
+		return err
+	}
+	return p.await(ctx, o, handle, report, asJSON)
+}
+
+func describeStart(report started, digest string) string {
+	if !report.Joined {
+		return fmt.Sprintf("started %s, run %s", report.WorkflowID, report.RunID)
+	}
+	text := fmt.Sprintf("joined %s, run %s: a run of this interval is open already, of kind %s", report.WorkflowID, report.RunID, report.Kind)
+	switch {
+	case report.Digest == "":
+	case report.Digest == digest:
+		text += ", with the same definition"
+	default:
+		text += fmt.Sprintf(", with another definition (digest %.12s, the file's is %.12s)", report.Digest, digest)
+	}
+	return text
+}
+
+// start starts a run, or joins the open one.
+func (p *program) start(ctx context.Context, o *online, definition *pipeline.Pipeline, owned interval.Interval) (client.WorkflowRun, started, error) {
+	id := step.WorkflowID(definition.Name, owned.End)
+	report := started{
+		WorkflowID: id, Pipeline: definition.Name, Interval: owned,
+		Kind: string(step.Manual), Digest: definition.Digest,
+	}
+	options, err := p.startOptions(ctx, o, definition, owned, step.Manual)
+	if err != nil {
+		return nil, report, err
+	}
+	handle, err := o.ExecuteWorkflow(ctx, options, workflows.RunType, workflows.RunInput{
+		Version: workflows.RunVersion, Kind: step.Manual, Interval: &owned, Definition: definition,
+	})
+	var taken *serviceerror.WorkflowExecutionAlreadyStarted
+	switch {
+	case errors.As(err, &taken):
+		return p.join(ctx, o, report)
+	case err != nil:
+		return nil, report, fmt.Errorf("start %s: %w", id, err)
+	}
+	report.RunID = handle.GetRunID()
+	return handle, report, nil
+}
+
+// startOptions are those of every run that a person starts: an interval may be run again as often
+// as one likes, but never twice at once.
+func (p *program) startOptions(ctx context.Context, o *online, definition *pipeline.Pipeline, owned interval.Interval, kind step.Kind) (client.StartWorkflowOptions, error) {
+	location, err := definition.Location()
+	if err != nil {
+		return client.StartWorkflowOptions{}, err
+	}
+	usable, missing, err := o.usable(ctx)
+	if err != nil {
+		return client.StartWorkflowOptions{}, err
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(p.talk, "namespace %s lacks the search attributes %s: `starter setup` adds them; until then runs are listed without\n",
+			o.settings.Namespace(), strings.Join(missing, ", "))
+	}
+	return client.StartWorkflowOptions{
+		ID:                                       step.WorkflowID(definition.Name, owned.End),
+		TaskQueue:                                definition.TaskQueue,
+		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		StaticSummary:                            workflows.RunSummary(definition.Name, owned, location, kind),
+		StaticDetails:                            definition.Description,
+		TypedSearchAttributes:                    attributesOf(definition.Name, owned, kind, usable),
+		Memo: map[string]any{
+			workflows.MemoDigest:   definition.Digest,
+			workflows.MemoKind:     string(kind),
+			workflows.MemoInterval: owned.String(),
+		},
+		Priority: temporal.Priority{PriorityKey: priorityManual},
+	}, nil
+}
+
+// priorityManual is that of scheduled and manual runs; catchup comes after them and backfills last.
+const priorityManual = 2
+
+func attributesOf(name string, owned interval.Interval, kind step.Kind, usable map[string]bool) temporal.SearchAttributes {
+	var updates []temporal.SearchAttributeUpdate
+	if usable[workflows.AttributePipeline.GetName()] {
+		updates = append(updates, workflows.AttributePipeline.ValueSet(name))
+	}
+	if usable[workflows.AttributeRunKind.GetName()] {
+		updates = append(updates, workflows.AttributeRunKind.ValueSet(string(kind)))
+	}
+	if usable[workflows.AttributeInterval.GetName()] {
+		updates = append(updates, workflows.AttributeInterval.ValueSet(owned.Start))
+	}
+	return temporal.NewSearchAttributes(updates...)
+}
+
+// join finds out whose the open run is.
+func (p *program) join(ctx context.Context, o *online, report started) (client.WorkflowRun, started, error) {
+	described, err := o.DescribeWorkflowExecution(ctx, report.WorkflowID, "")
+	if err != nil {
+		return nil, report, fmt.Errorf("look at the open run %s: %w", report.WorkflowID, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	report.Joined = true
+	report.RunID = info.GetExecution().GetRunId()
+	report.Kind = memoText(info.GetMemo(), workflows.MemoKind)
+	report.Digest = memoText(info.GetMemo(), workflows.MemoDigest)
+	if report.Kind == "" {
+		report.Kind = string(step.Scheduled)
+	}
+	return o.GetWorkflow(ctx, report.WorkflowID, report.RunID), report, nil
+}
+
+// memoText returns a text of a memo; empty when it is not there.
+func memoText(memo *common.Memo, key string) string {
+	var text string
+	payload := memo.GetFields()[key]
+	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// await waits for a run and prints what it did.
+func (p *program) await(ctx context.Context, o *online, handle client.WorkflowRun, report started, asJSON bool) error {
+	var result workflows.RunResult
+	err := handle.Get(ctx, &result)
+	if ctx.Err() != nil {
+		return fmt.Errorf("the run %s goes on", report.WorkflowID)
+	}
+	report.Outcome = result.Outcome
+	if err == nil {
+		report.Result = &result
+	} else {
+		report.Outcome, report.Error = outcomeOf(err)
+	}
+	if asJSON {
+		if printErr := p.printJSON(report); printErr != nil {
+			return printErr
+		}
+	} else if err == nil {
+		p.printResult(&result)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case report.Outcome == "":
+		return fmt.Errorf("wait for %s: %w", report.WorkflowID, err)
+	default:
+		return coded(exitRunFailed, fmt.Errorf("%s %s: %s", report.WorkflowID, report.Outcome, report.Error))
+	}
+}
+
+// outcomeOf tells how a run ended from the error of waiting for it; empty when the waiting failed.
+func outcomeOf(err error) (outcome, message string) {
+	var application *temporal.ApplicationError
+	var execution *temporal.WorkflowExecutionError
+	switch {
+	case !errors.As(err, &execution):
+		return "", err.Error()
+	case temporal.IsCanceledError(err):
+		return step.OutcomeCancelled, "it was cancelled"
+	case errors.As(err, &application):
+		return step.OutcomeFailed, application.Message()
+	default:
+		return step.OutcomeFailed, errors.Unwrap(execution).Error()
+	}
+}
+
+func (p *program) printResult(result *workflows.RunResult) {
+	fmt.Fprintf(p.out, "%s %s %s, %s\n", result.Pipeline, result.Interval, result.Outcome, plural(int(result.Rows), "row"))
+	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "STEP\tSTATE\tATTEMPTS\tROWS\tTABLE\tINSERTED\tDELETED\tNOTE")
+	for _, each := range result.Steps {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d", each.Name, each.State, each.Attempts, each.Rows)
+		if receipt := each.Receipt; receipt != nil {
+			fmt.Fprintf(table, "\t%s\t%d\t%d", receipt.Table, receipt.Inserted, receipt.Deleted)
+		} else {
+			fmt.Fprint(table, "\t\t\t")
+		}
+		fmt.Fprintf(table, "\t%s\n", each.Note)
+	}
+	table.Flush()
+}
+
+func (p *program) runsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "runs",
+		Usage:     "List runs, newest first",
+		ArgsUsage: "[PIPELINE]",
+		Description: `Lists the runs that Temporal remembers: open ones, and closed ones for as long as
+the namespace keeps them.
+
+Example: starter runs orders --limit 20`,
+		Flags: append(dial.Flags(),
+			&cli.IntFlag{Name: "limit", Value: 50, Usage: "print at most this many"},
+			&cli.BoolFlag{Name: "open", Usage: "only runs that are open"}, jsonFlag()),
+		Action: p.runs,
+	}
+}
+
+// runRow is the JSON of a run in a list.
+type runRow struct {
+	WorkflowID string     `json:"workflow_id"`
+	RunID      string     `json:"run_id"`
+	Pipeline   string     `json:"pipeline"`
+	Start      string     `json:"start,omitempty"`
+	End        string     `json:"end"`
+	Kind       string     `json:"kind"`
+	Status     string     `json:"status"`
+	Started    time.Time  `json:"started"`
+	Closed     *time.Time `json:"closed,omitempty"`
+}
+
+func (p *program) runs(c *cli.Context) error {
+	if c.NArg() > 1 {
+		return usagef("runs takes at most one PIPELINE")
+	}
+	if c.Int("limit") < 1 {
+		return usagef("--limit must be at least 1")
+	}
+	o, err := p.connect(c)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	rows, err := o.listRuns(c.Context, c.Args().First(), c.Bool("open"), c.Int("limit"))
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return p.printJSON(rows)
+	}
+	if len(rows) == 0 {
+		fmt.Fprintln(p.talk, "no runs")
+		return nil
+	}
+	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "PIPELINE\tINTERVAL START\tKIND\tSTATUS\tSTARTED\tTOOK\tWORKFLOW ID")
+	for _, row := range rows {
+		took := ""
+		if row.Closed != nil {
+			took = row.Closed.Sub(row.Started).Round(10 * time.Millisecond).String()
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row.Pipeline, row.Start, row.Kind, row.Status,
+			row.Started.UTC().Format(time.RFC3339), took, row.WorkflowID)
+	}
+	return table.Flush()
+}
+
+// listRuns works on every cluster: the query names Temporal's own attributes only, and the id says
+// to which pipeline a run belongs.
+func (o *online) listRuns(ctx context.Context, name string, open bool, limit int) ([]runRow, error) {
+	query := fmt.Sprintf("WorkflowType = %q", workflows.RunType)
+	if name != "" {
+		if strings.ContainsAny(name, `"'\`) {
+			return nil, usagef("%q is not the name of a pipeline", name)
+		}
+		query += fmt.Sprintf(" AND WorkflowId STARTS_WITH %q", name+"-")
+	}
+	if open {
+		query += ` AND ExecutionStatus = "Running"`
+	}
+	rows := []runRow{}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: int32(min(limit, 1000))}
+	for len(rows) < limit {
+		page, err := o.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, fmt.Errorf("list runs: %w", err)
+		}
+		for _, info := range page.GetExecutions() {
+			row, of := runRowOf(info)
+			if name == "" || of == name {
+				rows = append(rows, row)
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			break
+		}
+	}
+	return rows[:min(limit, len(rows))], nil
+}
+
+func runRowOf(info *workflow.WorkflowExecutionInfo) (runRow, string) {
+	id := info.GetExecution().GetWorkflowId()
+	row := runRow{
+		WorkflowID: id, RunID: info.GetExecution().GetRunId(),
+		Status:  strings.ToLower(info.GetStatus().String()),
+		Kind:    memoText(info.GetMemo(), workflows.MemoKind),
+		Started: info.GetStartTime().AsTime(),
+	}
+	if row.Kind == "" {
+		row.Kind = string(step.Scheduled)
+	}
+	if close := info.GetCloseTime(); close != nil {
+		at := close.AsTime()
+		row.Closed = &at
+	}
+	name, tick, err := step.ParseWorkflowID(id)
+	if err == nil {
+		row.Pipeline, row.End = name, tick.Format(time.RFC3339)
+	}
+	if bounds := memoText(info.GetMemo(), workflows.MemoInterval); bounds != "" {
+		row.Start, _, _ = strings.Cut(bounds, "/")
+	}
+	return row, name
+}

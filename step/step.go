@@ -1,0 +1,176 @@
+// Package step is what passes between a run and its steps: what a workflow tells an activity, and
+// what the activity answers.
+//
+// It is pure data, so that workflows and the command line need not know the rooms that do the
+// work. All of it is stored in Temporal's histories: references, counts and checksums, never rows
+// and never secrets.
+package step
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/pipeline"
+)
+
+// Names of the activity types, as they stand in histories: renaming one breaks open runs.
+const (
+	ActivityHTTP       = "extract-http"
+	ActivityFile       = "extract-file"
+	ActivityLoad       = "load"
+	ActivityOutcome    = "record-outcome"
+	ActivityDropStages = "drop-stages"
+)
+
+// Kind is how a run came about.
+type Kind string
+
+// The kinds of runs.
+const (
+	Scheduled Kind = "scheduled"
+	Catchup   Kind = "catchup"
+	Lookback  Kind = "lookback"
+	Backfill  Kind = "backfill"
+	Manual    Kind = "manual"
+)
+
+// Owner says which pipeline a step works for, and on which interval.
+type Owner struct {
+	// Pipeline is the pipeline's name.
+	Pipeline string `json:"pipeline"`
+	// Warehouse names the connection of the tables and the ledger.
+	Warehouse string `json:"warehouse"`
+	// Timezone is the pipeline's zone, in which dates are read.
+	Timezone string `json:"timezone"`
+	// Digest of the definition, for the ledger.
+	Digest string `json:"digest"`
+	// Interval is what the run owns.
+	Interval interval.Interval `json:"interval"`
+}
+
+// Input is what a step is told.
+type Input struct {
+	Owner
+	// Step is the step's effective definition.
+	Step pipeline.Step `json:"step"`
+	// Source is, for a load, the step whose rows it loads and what that step answered.
+	Source *Source `json:"source,omitempty"`
+	// Used counts the attempts that earlier executions of this step, before a wait, have failed.
+	Used int `json:"used,omitempty"`
+	// Throttled counts the refusals in a row that led to the last wait, so that the pauses
+	// grow over a wait.
+	Throttled int `json:"throttled,omitempty"`
+}
+
+// Source is a step with what it answered.
+type Source struct {
+	Step   pipeline.Step `json:"step"`
+	Result Result        `json:"result"`
+}
+
+// Result is what a step answers. Exactly one of Wait, SourceLost and Done is set.
+type Result struct {
+	// Wait says that the step is to be scheduled again later; no attempt is used up by it.
+	Wait *Wait `json:"wait,omitempty"`
+	// SourceLost says why a load found its source gone or changed, so that the source has to be
+	// read again: "StagingLost" or "SourceChanged".
+	SourceLost string `json:"source_lost,omitempty"`
+	// Done is set when the step did its work.
+	Done *Done `json:"done,omitempty"`
+}
+
+// Done is what a step that did its work reports.
+type Done struct {
+	// Rows read or, for a load, written.
+	Rows int64 `json:"rows"`
+	// Pages read; zero for a file.
+	Pages int `json:"pages,omitempty"`
+	// Bytes read from the source, before decompression; zero when unknown.
+	Bytes int64 `json:"bytes,omitempty"`
+	// Pin is, for a file, exactly which one is to be loaded.
+	Pin *Pin `json:"pin,omitempty"`
+	// Receipt is, for a load, what the ledger says of it.
+	Receipt *Receipt `json:"receipt,omitempty"`
+	// Note tells operators what else they should know, for example "refused as stale".
+	Note string `json:"note,omitempty"`
+	// Attempt is the number of attempts it took, over all executions.
+	Attempt int `json:"attempt"`
+}
+
+// Pin says exactly which file is to be loaded.
+type Pin struct {
+	// Path of the file below its connection. Empty: there is none, and that is allowed.
+	Path string `json:"path"`
+	// Size in bytes, as stored.
+	Size int64 `json:"size"`
+	// Version is the store's own mark of this content: an etag or a checksum, with its kind.
+	Version string `json:"version,omitempty"`
+}
+
+// Receipt is what the ledger says of a load.
+type Receipt struct {
+	Table    string `json:"table"`
+	Inserted int64  `json:"inserted"`
+	Deleted  int64  `json:"deleted"`
+	Dropped  int64  `json:"dropped,omitempty"`
+	Stale    int64  `json:"stale,omitempty"`
+	Checksum string `json:"checksum"`
+	Fence    int64  `json:"fence"`
+}
+
+// Wait is a reason to come back later.
+type Wait struct {
+	// Until is when to try again. Zero: at once, on another worker.
+	Until time.Time `json:"until"`
+	// Reason is a sentence for operators.
+	Reason string `json:"reason"`
+	// Used counts the attempts that this execution has failed.
+	Used int `json:"used,omitempty"`
+	// Throttled counts the refusals in a row that led here.
+	Throttled int `json:"throttled,omitempty"`
+}
+
+// Outcome is how a run ended for its interval.
+type Outcome struct {
+	Owner
+	// Outcome is "loaded", "failed" or "cancelled".
+	Outcome string `json:"outcome"`
+	// Kind of the run.
+	Kind Kind `json:"kind"`
+	// Reason is, for an outcome other than loaded, the type of the error and its text.
+	Reason string `json:"reason,omitempty"`
+	// Started is when the run's first step was scheduled.
+	Started time.Time `json:"started"`
+	// Rows written by all loads.
+	Rows int64 `json:"rows"`
+}
+
+// The outcomes that a run records.
+const (
+	OutcomeLoaded    = "loaded"
+	OutcomeFailed    = "failed"
+	OutcomeCancelled = "cancelled"
+)
+
+// tickFormat is what a Temporal Schedule appends to a workflow id: RFC 3339, UTC, whole seconds.
+const tickFormat = "2006-01-02T15:04:05Z"
+
+// WorkflowID returns the id of every run for the interval that ends at tick, whatever its kind:
+// two of them are never open at once.
+func WorkflowID(pipelineName string, tick time.Time) string {
+	return pipelineName + "-" + tick.UTC().Format(tickFormat)
+}
+
+// ParseWorkflowID is the inverse of WorkflowID.
+func ParseWorkflowID(id string) (pipelineName string, tick time.Time, err error) {
+	cut := len(id) - len(tickFormat) - 1
+	if cut < 1 || id[cut] != '-' {
+		return "", time.Time{}, fmt.Errorf("workflow id %q is not <pipeline>-<tick>, such as orders-2026-01-16T00:00:00Z", id)
+	}
+	tick, err = time.Parse(tickFormat, id[cut+1:])
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("workflow id %q is not <pipeline>-<tick>, such as orders-2026-01-16T00:00:00Z", id)
+	}
+	return id[:cut], tick, nil
+}

@@ -1,0 +1,32 @@
+// Package workflows holds the workflows of Tranche: Run works through the steps of one pipeline
+// for one data interval.
+//
+// Workflows know what passes between them and the activities, by package step, but none of the
+// rooms that touch the outside world. Everything here is deterministic; a history recorded by an
+// earlier build must replay, see testdata/replay.
+package workflows
+
+import "go.temporal.io/sdk/temporal"
+
+// Search attributes of Tranche, which `starter setup` registers. Each is used where the cluster
+// has it.
+var (
+	// AttributePipeline is the name of the pipeline.
+	AttributePipeline = temporal.NewSearchAttributeKeyKeyword("TranchePipeline")
+	// AttributeRunKind is how the run came about: scheduled, catchup, lookback, backfill, manual.
+	AttributeRunKind = temporal.NewSearchAttributeKeyKeyword("TrancheRunKind")
+	// AttributeInterval is the start of the data interval.
+	AttributeInterval = temporal.NewSearchAttributeKeyTime("TrancheInterval")
+)
+
+// ScheduledStartTime is Temporal's own attribute: the nominal time at which a Schedule started the
+// run, without its jitter (server v1.32.1).
+var ScheduledStartTime = temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")
+
+// Memo keys of a run: what an operator or the starter wants to know of an open one without reading
+// its input.
+const (
+	MemoDigest   = "tranche.digest"
+	MemoKind     = "tranche.kind"
+	MemoInterval = "tranche.interval"
+)

@@ -1,0 +1,175 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/trancheflow/tranche/pipeline"
+	"github.com/trancheflow/tranche/step"
+)
+
+// maximumRereads is how often a load may find its source gone or changed and have it read again,
+// before the step fails: a file that changes all the time is nobody's interval.
+const maximumRereads = 2
+
+// perform runs a step to its end. A load whose source is gone or has changed has that source read
+// again first.
+func (r *run) perform(ctx workflow.Context, n *node) (*step.Done, error) {
+	if n.definition.Load == nil {
+		done, _, err := r.execute(ctx, n, nil)
+		return done, err
+	}
+	source := r.nodes[n.definition.Load.From]
+	for reread := 0; ; reread++ {
+		generation := source.generation
+		done, lost, err := r.execute(ctx, n, source)
+		if err != nil || lost == "" {
+			return done, err
+		}
+		if reread == maximumRereads {
+			return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+				"the rows of step %s were lost or changed %d times before they could be loaded", source.definition.Name, reread+1), lost, nil)
+		}
+		if err := r.reread(ctx, source, generation, lost); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// reread runs a source again, unless another load has had that done already.
+func (r *run) reread(ctx workflow.Context, source *node, generation int, why string) error {
+	if err := source.reading.Lock(ctx); err != nil {
+		return err
+	}
+	defer source.reading.Unlock()
+	if source.generation != generation {
+		return nil
+	}
+	source.report.State, source.report.Note = StateRunning, "read again: "+why
+	r.show(ctx)
+	done, _, err := r.execute(ctx, source, nil)
+	if err != nil {
+		source.report.State, source.report.Note = StateFailed, reason(err)
+		return fmt.Errorf("step %s: %w", source.definition.Name, err)
+	}
+	source.generation++
+	source.finish(done)
+	return nil
+}
+
+// execute schedules a step's activity, and again after each wait, with what is left of its
+// attempts and of its schedule_to_close.
+func (r *run) execute(ctx workflow.Context, n *node, source *node) (*step.Done, string, error) {
+	input := step.Input{Owner: r.owner, Step: *n.definition}
+	if source != nil {
+		input.Source = &step.Source{Step: *source.definition, Result: step.Result{Done: source.done}}
+	}
+	closeBy := workflow.Now(ctx).Add(n.definition.Timeout.ScheduleToClose.Std())
+	for {
+		options := activityOptions(n.definition, input.Used, closeBy.Sub(workflow.Now(ctx)))
+		var result step.Result
+		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), activityName(n.definition), input).Get(ctx, &result)
+		switch {
+		case err != nil:
+			n.report.Attempts = input.Used + attemptsOf(err)
+			return nil, "", err
+		case result.SourceLost != "":
+			return nil, result.SourceLost, nil
+		case result.Wait == nil:
+			result.Done.Attempt += input.Used
+			return result.Done, "", nil
+		}
+		input.Used += result.Wait.Used
+		input.Throttled = result.Wait.Throttled
+		if err := r.wait(ctx, n, result.Wait, closeBy); err != nil {
+			return nil, "", err
+		}
+	}
+}
+
+// wait sleeps until a step may be tried again: no worker slot is held and no attempt used up.
+func (r *run) wait(ctx workflow.Context, n *node, wait *step.Wait, closeBy time.Time) error {
+	pause := wait.Until.Sub(workflow.Now(ctx))
+	if !wait.Until.Before(closeBy) || pause > 0 && !workflow.Now(ctx).Add(pause).Before(closeBy) {
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+			"%s; waiting until %s would end after the step's schedule_to_close of %s", wait.Reason,
+			wait.Until.UTC().Format(time.RFC3339), n.definition.Timeout.ScheduleToClose), ErrorWaitTooLon, nil)
+	}
+	if pause <= 0 {
+		return nil
+	}
+	n.report.State = StateWaiting
+	n.report.Note = fmt.Sprintf("until %s: %s", wait.Until.UTC().Format(time.RFC3339), wait.Reason)
+	r.show(ctx)
+	timer := workflow.NewTimerWithOptions(ctx, pause, workflow.TimerOptions{Summary: n.definition.Name + " waits: " + wait.Reason})
+	if err := timer.Get(ctx, nil); err != nil {
+		return err
+	}
+	n.report.State, n.report.Note = StateRunning, ""
+	r.show(ctx)
+	return nil
+}
+
+// activityOptions hands the declared policy to Temporal. Attempts that were used before a wait are
+// taken off, and so is the time.
+func activityOptions(s *pipeline.Step, used int, left time.Duration) workflow.ActivityOptions {
+	options := workflow.ActivityOptions{
+		StartToCloseTimeout:    s.Timeout.StartToClose.Std(),
+		ScheduleToCloseTimeout: left,
+		HeartbeatTimeout:       s.Timeout.Heartbeat.Std(),
+		WaitForCancellation:    true,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:        s.Retry.InitialInterval.Std(),
+			BackoffCoefficient:     s.Retry.BackoffCoefficient,
+			MaximumInterval:        s.Retry.MaximumInterval.Std(),
+			MaximumAttempts:        int32(max(1, s.Retry.MaximumAttempts-used)),
+			NonRetryableErrorTypes: s.Retry.NonRetryableErrorTypes,
+		},
+		Summary: summary(s),
+	}
+	if s.Activity != nil && s.Activity.TaskQueue != "" {
+		options.TaskQueue = s.Activity.TaskQueue
+	}
+	return options
+}
+
+func activityName(s *pipeline.Step) string {
+	switch {
+	case s.HTTP != nil:
+		return step.ActivityHTTP
+	case s.File != nil:
+		return step.ActivityFile
+	case s.Load != nil:
+		return step.ActivityLoad
+	default:
+		return "unsupported-" + s.Kind()
+	}
+}
+
+// summary is the line that the UI shows beside the step's activity.
+func summary(s *pipeline.Step) string {
+	switch {
+	case s.HTTP != nil:
+		return fmt.Sprintf("%s: %s %s of %s", s.Name, s.HTTP.Method, s.HTTP.Path, s.HTTP.Connection)
+	case s.File != nil:
+		return fmt.Sprintf("%s: %s of %s", s.Name, s.File.Path, s.File.Connection)
+	case s.Load != nil:
+		return fmt.Sprintf("%s: %s into %s", s.Name, s.Load.Disposition, s.Load.Table)
+	default:
+		return s.Name
+	}
+}
+
+// attemptsOf returns how many attempts an activity's error stands for, as far as it tells.
+func attemptsOf(err error) int {
+	var application *temporal.ApplicationError
+	var attempt int
+	if errors.As(err, &application) && application.HasDetails() && application.Details(&attempt) == nil {
+		return attempt
+	}
+	return 0
+}

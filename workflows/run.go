@@ -1,0 +1,238 @@
+package workflows
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/pipeline"
+	"github.com/trancheflow/tranche/step"
+)
+
+// RunType is the workflow type of a run, as it stands in histories.
+const RunType = "tranche-run"
+
+// RunVersion is the newest version of the interpreter's input that this build understands. It
+// grows when the same definition would lead to other commands.
+const RunVersion = 1
+
+// RunInput is what a run is started with. It carries the run's own definition, so that editing a
+// file changes no run that has started.
+type RunInput struct {
+	// Version of the interpreter that the starter asks for; RunVersion.
+	Version int `json:"version"`
+	// Kind says how the run came about.
+	Kind step.Kind `json:"kind"`
+	// Interval is what the run owns. Nil: it follows from the time at which a Schedule fired.
+	Interval *interval.Interval `json:"interval,omitempty"`
+	// Definition is the effective definition, with its digest and the text of the SQL it names.
+	Definition *pipeline.Pipeline `json:"definition"`
+
+	unreadable error
+}
+
+// UnmarshalJSON decodes strictly. What this build cannot read is kept as an error instead of being
+// returned: a returned one would fail the workflow, but an input written by a newer build has to
+// wait for a newer worker.
+func (in *RunInput) UnmarshalJSON(data []byte) error {
+	type plain RunInput
+	wire := struct {
+		*plain
+		Definition json.RawMessage `json:"definition"`
+	}{plain: (*plain)(in)}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&wire); err != nil {
+		in.unreadable = err
+		return nil
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		in.unreadable = errors.New("there is text after the input")
+		return nil
+	}
+	if in.Version > RunVersion {
+		in.unreadable = fmt.Errorf("its version is %d, and this worker knows none above %d", in.Version, RunVersion)
+		return nil
+	}
+	in.Definition, in.unreadable = pipeline.Decode(wire.Definition)
+	return nil
+}
+
+// RunResult is what a run answers.
+type RunResult struct {
+	Pipeline string            `json:"pipeline"`
+	Interval interval.Interval `json:"interval"`
+	Kind     step.Kind         `json:"kind"`
+	Outcome  string            `json:"outcome"`
+	// Rows written by all loads.
+	Rows  int64        `json:"rows"`
+	Steps []StepReport `json:"steps"`
+}
+
+// Types of the errors that a run itself ends with; those of steps keep the step's own type.
+const (
+	ErrorNoInterval = "NoInterval"
+	ErrorRunTimeout = "RunTimeout"
+	ErrorLoadFailed = "LoadFailed"
+	ErrorWaitTooLon = "WaitTooLong"
+)
+
+// Run is one run of a pipeline: it interprets the step graph for one data interval, and records
+// the outcome in the load ledger.
+//
+// It fails with the type of the error of the step that failed it, and leaves nothing running: on a
+// failure, a timeout or a cancel the other steps are cancelled and awaited first.
+func Run(ctx workflow.Context, input RunInput) (RunResult, error) {
+	if input.unreadable != nil {
+		// A panic fails the workflow task, not the workflow: Temporal tries again until a worker
+		// can read the input.
+		panic(fmt.Sprintf("this run needs a newer worker: %v", input.unreadable))
+	}
+	owned, err := ownInterval(ctx, input)
+	if err != nil {
+		return RunResult{}, err
+	}
+	order, err := input.Definition.TopologicalOrder()
+	if err != nil {
+		return RunResult{}, temporal.NewNonRetryableApplicationError(err.Error(), "BadDefinition", err)
+	}
+	r := newRun(ctx, input, owned, order)
+	r.show(ctx)
+	failure := r.runSteps(ctx)
+	outcome := r.outcome(ctx, failure)
+	if err := r.record(ctx, outcome, failure); err != nil {
+		failure = errors.Join(failure, err)
+	}
+	r.show(ctx)
+	result := RunResult{
+		Pipeline: input.Definition.Name, Interval: owned, Kind: input.Kind,
+		Outcome: outcome, Rows: r.rowsLoaded(), Steps: r.reports(),
+	}
+	if failure != nil {
+		return result, r.failed(failure)
+	}
+	return result, nil
+}
+
+// ownInterval returns the interval that the run owns, and refuses one that does not belong to the
+// workflow's id: the id is what keeps two runs of one interval apart.
+func ownInterval(ctx workflow.Context, input RunInput) (interval.Interval, error) {
+	name := input.Definition.Name
+	owned := input.Interval
+	if owned == nil {
+		var err error
+		if owned, err = firedInterval(ctx, input.Definition); err != nil {
+			return interval.Interval{}, err
+		}
+	}
+	id := workflow.GetInfo(ctx).WorkflowExecution.ID
+	if want := step.WorkflowID(name, owned.End); id != want {
+		return interval.Interval{}, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+			"the run of %s for %s must have the workflow id %s, not %s: start runs with `starter run`", name, owned, want, id),
+			ErrorNoInterval, nil)
+	}
+	return *owned, nil
+}
+
+// firedInterval derives the interval from the nominal time at which a Schedule fired. The result
+// is kept in history, since the zone database of a later build may see it otherwise.
+func firedInterval(ctx workflow.Context, definition *pipeline.Pipeline) (*interval.Interval, error) {
+	tick, ok := workflow.GetTypedSearchAttributes(ctx).GetTime(ScheduledStartTime)
+	if !ok {
+		return nil, temporal.NewNonRetryableApplicationError(
+			"the run has neither an interval in its input nor the time of a Schedule: start runs with `starter run`",
+			ErrorNoInterval, nil)
+	}
+	encoded := workflow.SideEffect(ctx, func(workflow.Context) any {
+		grid, err := definition.Grid()
+		if err != nil {
+			return nil
+		}
+		if owned, ok := grid.At(tick.UTC().Truncate(time.Second)); ok {
+			return &owned
+		}
+		return nil
+	})
+	var owned *interval.Interval
+	if err := encoded.Get(&owned); err != nil {
+		return nil, err
+	}
+	if owned == nil {
+		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+			"no interval of %s ends at %s, the time at which its Schedule fired", definition.Name, tick.UTC().Format(time.RFC3339)),
+			ErrorNoInterval, nil)
+	}
+	return owned, nil
+}
+
+// outcome says how the run ended for its interval.
+func (r *run) outcome(ctx workflow.Context, failure error) string {
+	switch {
+	case failure == nil:
+		return step.OutcomeLoaded
+	case temporal.IsCanceledError(failure) || ctx.Err() != nil && r.timedOut == nil:
+		return step.OutcomeCancelled
+	default:
+		return step.OutcomeFailed
+	}
+}
+
+// The outcome has to reach the ledger even when the warehouse is away for a while: first by a
+// local activity, which costs the server nothing, then by an ordinary one that waits as long as an
+// outage at night may last.
+const (
+	recordQuickly   = 20 * time.Second
+	recordAttempt   = 30 * time.Second
+	recordPatiently = 24 * time.Hour
+)
+
+// record writes the outcome as the run's last act; it runs on after a cancel.
+func (r *run) record(ctx workflow.Context, outcome string, failure error) error {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	input := step.Outcome{
+		Owner: r.owner, Outcome: outcome, Kind: r.input.Kind, Started: r.started, Rows: r.rowsLoaded(),
+	}
+	if failure != nil {
+		input.Reason = reason(failure)
+	}
+	quick := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: recordQuickly,
+		StartToCloseTimeout:    recordQuickly,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumAttempts: 3},
+		Summary:                "record " + outcome,
+	})
+	err := workflow.ExecuteLocalActivity(quick, step.ActivityOutcome, input).Get(ctx, nil)
+	var application *temporal.ApplicationError
+	if err == nil || errors.As(err, &application) && application.NonRetryable() {
+		return err
+	}
+	r.note = "waiting for the warehouse to record the outcome " + outcome
+	r.show(ctx)
+	patient := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: recordPatiently,
+		StartToCloseTimeout:    recordAttempt,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
+		Summary:                "record " + outcome,
+	})
+	err = workflow.ExecuteActivity(patient, step.ActivityOutcome, input).Get(ctx, nil)
+	r.note = ""
+	return err
+}
+
+// failed returns the error that the run ends with.
+func (r *run) failed(failure error) error {
+	if temporal.IsCanceledError(failure) {
+		return failure
+	}
+	kind := errorType(failure)
+	return temporal.NewApplicationErrorWithOptions(reason(failure), kind,
+		temporal.ApplicationErrorOptions{NonRetryable: true, Cause: failure})
+}
