@@ -1,0 +1,111 @@
+// Package connection knows the outside systems by name: HTTP APIs, folders and buckets, databases.
+//
+// They stand in connections.yaml, which only the worker reads. A pipeline file names a connection and
+// never says how to reach it or who asks. Secrets stand in that file only as ${NAME} of the
+// environment, and no error of this package holds one: see [Set.Mask].
+package connection
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/trancheflow/tranche/retry"
+)
+
+// The stable type names of the errors of this package; retry.Classify reports them.
+const (
+	TypeUnknownConnection = "UnknownConnection" // no such name, or a name of another kind; permanent
+	TypeHTTPStatus        = "HTTPStatus"        // a status other than 2xx; transient or permanent by the status
+	TypeRateLimited       = "RateLimited"       // throttled: by the API, or by the connection's own limit
+	TypeHostNotAllowed    = "HostNotAllowed"    // a link or redirect to a host that is not the connection's; permanent
+	TypeRedirect          = "Redirect"          // too many redirects, or one that would change the request; permanent
+	TypeBadAnswer         = "BadAnswer"         // an answer that is not HTTP, or encoded in an unknown way; permanent
+	TypeTLS               = "TLS"               // a certificate that cannot be trusted; permanent
+	TypeBadRequest        = "BadRequest"        // a request that cannot be made from what the pipeline says; permanent
+	TypeFileMissing       = "FileMissing"       // no such file; permanent
+	TypeBadPath           = "BadPath"           // a path that leaves the folder, or names one; permanent
+	TypeStorage           = "Storage"           // the folder or bucket refused; permanent unless it said otherwise
+	TypeSourceChanged     = "SourceChanged"     // the file is not the one that was looked at before; transient
+)
+
+// Set holds the connections of one connections.yaml. It is safe for concurrent use.
+type Set struct {
+	http      map[string]*HTTP
+	files     map[string]*Files
+	databases map[string]Database
+	masker    *masker
+}
+
+// Database says how a database is reached.
+type Database struct {
+	// Driver is "postgres" or "sqlite".
+	Driver string
+	// DSN is a PostgreSQL URL or keyword text, with the password in it: never print it. For SQLite it
+	// is the path of the file; one that was relative is taken from the folder of connections.yaml.
+	DSN string
+}
+
+// The values of Database.Driver.
+const (
+	DriverPostgres = "postgres"
+	DriverSQLite   = "sqlite"
+)
+
+// HTTP returns the API with this name.
+func (s *Set) HTTP(name string) (*HTTP, error) {
+	return find(s, s.http, "an http", name)
+}
+
+// Files returns the folder or bucket with this name.
+func (s *Set) Files(name string) (*Files, error) {
+	return find(s, s.files, "a files", name)
+}
+
+// Database returns the database with this name.
+func (s *Set) Database(name string) (Database, error) {
+	return find(s, s.databases, "a database (postgres or sqlite)", name)
+}
+
+// Names returns the names of all connections, sorted.
+func (s *Set) Names() []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(s.http)), maps.Keys(s.files))
+	names = slices.AppendSeq(names, maps.Keys(s.databases))
+	slices.Sort(names)
+	return names
+}
+
+// Close gives back what the connections hold open. Requests under way are not waited for.
+func (s *Set) Close() error {
+	var all []error
+	for _, api := range s.http {
+		api.transport.CloseIdleConnections()
+	}
+	for _, files := range s.files {
+		all = append(all, files.close())
+	}
+	return errors.Join(all...)
+}
+
+func find[T any](s *Set, among map[string]T, kind, name string) (T, error) {
+	if found, ok := among[name]; ok {
+		return found, nil
+	}
+	var zero T
+	if slices.Contains(s.Names(), name) {
+		return zero, retry.Permanentf(TypeUnknownConnection, "connection %q is not %s connection", name, kind)
+	}
+	known := "there are none"
+	if names := s.Names(); len(names) > 0 {
+		known = "known are " + strings.Join(names, ", ")
+	}
+	return zero, retry.Permanentf(TypeUnknownConnection, "no connection is called %q: %s", name, known)
+}
+
+// String names the kind and place of a database, without its DSN.
+func (d Database) String() string { return fmt.Sprintf("%s database", d.Driver) }
+
+// GoString keeps the DSN out of %#v, too.
+func (d Database) GoString() string { return d.String() }
