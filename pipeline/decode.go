@@ -131,6 +131,7 @@ func (d *decoder) pairs(node *yaml.Node, path string, visit func(key, value *yam
 		switch {
 		case key.Tag == "!!merge":
 			d.failAt(key, inner, codeNotSupported, "merge keys (<<) are not supported: repeat the text; what holds for every step belongs under defaults")
+			d.failed[path] = true // which keys the mapping has is not known
 		case key.Kind != yaml.ScalarNode || key.Tag != "!!str" || key.Anchor != "" || key.Style&yaml.TaggedStyle != 0:
 			d.failAt(key, path, codeWrongType, "%s cannot be a key: keys are text%s", describe(key), quoteAdvice(key))
 		case first[key.Value] != nil:
@@ -158,7 +159,7 @@ func (d *decoder) list(node *yaml.Node, path string, v reflect.Value, rules refl
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(node.Content), len(node.Content)))
 	for i, item := range node.Content {
-		d.value(item, path+"["+strconv.Itoa(i)+"]", v.Index(i), `required:"true"`)
+		d.value(item, index(path, i), v.Index(i), `required:"true"`)
 	}
 }
 
@@ -342,7 +343,7 @@ func (d *decoder) free(node *yaml.Node, path string, depth int) (any, bool) {
 	case yaml.SequenceNode:
 		result := make([]any, len(node.Content))
 		for i, item := range node.Content {
-			result[i], _ = d.free(item, path+"["+strconv.Itoa(i)+"]", depth+1)
+			result[i], _ = d.free(item, index(path, i), depth+1)
 		}
 		return result, true
 	}

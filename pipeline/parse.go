@@ -39,7 +39,7 @@ func Parse(src Source) (*Pipeline, Problems) {
 		return nil, r.finish()
 	}
 	p := &Pipeline{}
-	r.findSecrets(root, "")
+	r.findSecrets(root, string(src.Data))
 	(&decoder{report: r, tag: "yaml"}).value(root, "", reflect.ValueOf(p).Elem(), "")
 	(&checker{report: r, p: p, readFile: src.ReadFile}).check()
 	if len(r.problems) > 0 {
@@ -91,8 +91,12 @@ func (r *report) readYAML(data []byte) *yaml.Node {
 		return nil
 	}
 	root := document.Content[0]
-	if isNull(root) {
+	switch {
+	case isNull(root):
 		r.failAt(root, "", codeEmptyFile, "the file is empty: a pipeline begins with a line such as pipeline: orders")
+		return nil
+	case root.Kind != yaml.MappingNode:
+		r.failAt(root, "", codeWrongType, "found %s, expected a mapping that begins with a line such as pipeline: orders", describe(root))
 		return nil
 	}
 	return root
@@ -106,10 +110,10 @@ func (r *report) readable(data []byte) bool {
 		c, size := utf8.DecodeRune(rest)
 		switch {
 		case c == utf8.RuneError && size == 1:
-			r.add("", position{line, column}, codeNotUTF8, "the file is not in UTF-8: save it as UTF-8")
+			r.add("", position{line: line, column: column}, codeNotUTF8, "the file is not in UTF-8: save it as UTF-8")
 			return false
 		case c < ' ' && !strings.ContainsRune("\t\n\r", c) || c == 0x7f:
-			r.add("", position{line, column}, codeControlCharacter, "the file holds a control character: take it out")
+			r.add("", position{line: line, column: column}, codeControlCharacter, "the file holds a control character: take it out")
 			return false
 		}
 		if column++; c == '\n' {

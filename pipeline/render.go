@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -68,7 +67,7 @@ func eachTemplate(v reflect.Value, path string, visit func(path string, t Templa
 		}
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {
-			if err := eachTemplate(v.Index(i), path+"["+strconv.Itoa(i)+"]", visit); err != nil {
+			if err := eachTemplate(v.Index(i), index(path, i), visit); err != nil {
 				return err
 			}
 		}

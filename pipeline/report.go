@@ -22,17 +22,32 @@ type report struct {
 	secrets []string
 }
 
-type position struct{ line, column int }
+type position struct {
+	line, column int
+	// text is the column of the first character of a scalar that stands in one piece, else 0.
+	text int
+}
 
 func newReport(file string) *report {
 	return &report{file: file, places: map[string]position{}, failed: map[string]bool{}}
 }
 
 // place remembers where a path stands.
-func (r *report) place(path string, node *yaml.Node) { r.placeAt(path, node.Line, node.Column) }
+func (r *report) place(path string, node *yaml.Node) { r.places[path] = positionOfNode(node) }
 
 func (r *report) placeAt(path string, line, column int) {
-	r.places[path] = position{line, column}
+	r.places[path] = position{line: line, column: column}
+}
+
+func positionOfNode(node *yaml.Node) position {
+	at := position{line: node.Line, column: node.Column}
+	if node.Kind == yaml.ScalarNode && node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
+		at.text = node.Column
+		if node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
+			at.text++
+		}
+	}
+	return at
 }
 
 // fail records a problem at a path, unless the path or one that holds it has one already.
@@ -45,13 +60,22 @@ func (r *report) fail(path, code, format string, args ...any) {
 			break
 		}
 	}
-	at := r.positionOf(path)
-	r.add(path, at, code, fmt.Sprintf(format, args...))
+	r.add(path, r.positionOf(path), code, fmt.Sprintf(format, args...))
+}
+
+// failInside records a problem at a character of a scalar, counted from 1; 0 means the whole.
+func (r *report) failInside(path string, character int, code, message string) {
+	if at := r.positionOf(path); at.text > 0 && character > 0 {
+		at.column = at.text + character - 1
+		r.add(path, at, code, message)
+		return
+	}
+	r.fail(path, code, "%s", message)
 }
 
 // failAt records a problem at a node of its own, such as a key, whatever else is wrong.
 func (r *report) failAt(node *yaml.Node, path, code, format string, args ...any) {
-	r.add(path, position{node.Line, node.Column}, code, fmt.Sprintf(format, args...))
+	r.add(path, positionOfNode(node), code, fmt.Sprintf(format, args...))
 }
 
 func (r *report) add(path string, at position, code, message string) {
@@ -68,7 +92,7 @@ func (r *report) positionOf(path string) position {
 			return found
 		}
 		if at == "" {
-			return position{1, 1}
+			return position{line: 1, column: 1}
 		}
 	}
 }
@@ -119,8 +143,8 @@ func (r *report) unknownField(key *yaml.Node, path string, t reflect.Type) {
 		advice = "did you mean " + meant + "?"
 	} else if meant := suggestBelow(key.Value, t); meant != "" {
 		advice = "did you mean " + meant + "?"
-	} else if meant := foreignWords[key.Value]; meant != "" {
-		advice = "write " + meant
+	} else if meant := suggest(key.Value, sortedNames(foreignWords)); meant != "" {
+		advice = "write " + foreignWords[meant]
 	}
 	r.failAt(key, join(path, key.Value), codeUnknownField, "%s is not known here: %s", clip(key.Value), advice)
 }

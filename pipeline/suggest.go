@@ -33,7 +33,7 @@ var foreignWords = map[string]string{
 
 // suggest returns the option that a misspelt word probably means, or "".
 func suggest(word string, options []string) string {
-	best, least := "", len(word)/3+2
+	best, least := "", max(1, len(word)/3)+1 // one slip in three letters
 	for _, option := range options {
 		if d := distance(strings.ToLower(word), option, least); d < least {
 			best, least = option, d

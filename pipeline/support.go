@@ -1,0 +1,51 @@
+package pipeline
+
+// notYet lists what the language knows and checks but this version does not do. To support a setting
+// is to delete its row.
+var notYet = []struct {
+	// paths returns where the pipeline uses it.
+	paths func(p *Pipeline) []string
+	// instead says what the message adds.
+	what, instead string
+}{
+	{stepsWith(func(s *Step) bool { return s.Query != nil }, "query"), "steps of the kind query", "use an http or file step, or an activity of your own"},
+	{stepsWith(func(s *Step) bool { return s.SQL != nil }, "sql"), "steps of the kind sql", "use an activity of your own"},
+	{stepsWith(func(s *Step) bool { return s.Exec != nil }, "exec"), "steps of the kind exec", "use an activity of your own"},
+	{stepsWith(func(s *Step) bool { return s.Load != nil && s.Load.Disposition == DispositionReplace }, "load.disposition"), "the disposition replace", "use delete+insert or upsert"},
+	{stepsWith(func(s *Step) bool { return s.File != nil && s.File.Missing == MissingWait }, "file.missing"), "waiting for a file", "use missing: fail, with a retry policy that lasts as long as the file may take"},
+	{onSchedule(func(s *Schedule) bool { return s.Lookback > 0 }, "schedule.lookback"), "lookback", "run the earlier intervals by hand"},
+	{onSchedule(func(s *Schedule) bool { return s.DependsOnPast }, "schedule.depends_on_past"), "depends_on_past", "leave it out"},
+	{func(p *Pipeline) []string { return pathIf(p.Notify != nil, "notify") }, "notify", "leave it out"},
+	{func(p *Pipeline) []string { return pathIf(p.Deadline > 0, "deadline") }, "deadline", "leave it out"},
+}
+
+func (c *checker) unsupported() {
+	for _, row := range notYet {
+		for _, path := range row.paths(c.p) {
+			c.add(path, c.positionOf(path), codeNotSupported, row.what+": not supported by this version: "+row.instead)
+		}
+	}
+}
+
+func stepsWith(uses func(s *Step) bool, key string) func(p *Pipeline) []string {
+	return func(p *Pipeline) []string {
+		var paths []string
+		for i := range p.Steps {
+			if uses(&p.Steps[i]) {
+				paths = append(paths, index("steps", i)+"."+key)
+			}
+		}
+		return paths
+	}
+}
+
+func onSchedule(uses func(s *Schedule) bool, path string) func(p *Pipeline) []string {
+	return func(p *Pipeline) []string { return pathIf(p.Schedule != nil && uses(p.Schedule), path) }
+}
+
+func pathIf(used bool, path string) []string {
+	if used {
+		return []string{path}
+	}
+	return nil
+}
