@@ -97,7 +97,7 @@ func (r *run) wait(ctx workflow.Context, n *node, wait *step.Wait, closeBy time.
 	if !wait.Until.Before(closeBy) || pause > 0 && !workflow.Now(ctx).Add(pause).Before(closeBy) {
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
 			"%s; waiting until %s would end after the step's schedule_to_close of %s", wait.Reason,
-			wait.Until.UTC().Format(time.RFC3339), n.definition.Timeout.ScheduleToClose), ErrorWaitTooLon, nil)
+			wait.Until.UTC().Format(time.RFC3339), n.definition.Timeout.ScheduleToClose), ErrorWaitTooLong, nil)
 	}
 	if pause <= 0 {
 		return nil

@@ -78,10 +78,10 @@ type RunResult struct {
 
 // Types of the errors that a run itself ends with; those of steps keep the step's own type.
 const (
-	ErrorNoInterval = "NoInterval"
-	ErrorRunTimeout = "RunTimeout"
-	ErrorLoadFailed = "LoadFailed"
-	ErrorWaitTooLon = "WaitTooLong"
+	ErrorNoInterval  = "NoInterval"
+	ErrorRunTimeout  = "RunTimeout"
+	ErrorLoadFailed  = "LoadFailed"
+	ErrorWaitTooLong = "WaitTooLong"
 )
 
 // Run is one run of a pipeline: it interprets the step graph for one data interval, and records
@@ -107,8 +107,9 @@ func Run(ctx workflow.Context, input RunInput) (RunResult, error) {
 	r.show(ctx)
 	failure := r.runSteps(ctx)
 	outcome := r.outcome(ctx, failure)
-	if err := r.record(ctx, outcome, failure); err != nil {
-		failure = errors.Join(failure, err)
+	if err := r.record(ctx, outcome, failure); err != nil && failure == nil {
+		// The rows are in, but nobody would know: the run must not count as done.
+		failure, outcome = fmt.Errorf("record the outcome %s: %w", outcome, err), step.OutcomeFailed
 	}
 	r.show(ctx)
 	result := RunResult{
