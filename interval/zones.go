@@ -1,10 +1,9 @@
 package interval
 
 import (
-	"archive/zip"
 	_ "embed"
 	"fmt"
-	"io"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -23,27 +22,43 @@ var zoneinfo string
 // Ticks in a local zone may differ between releases.
 func ZoneDatabaseVersion() string { return zoneDatabaseVersion }
 
-// openZones reads the directory of the embedded archive. The result is not kept: that would be state,
-// and reading it takes a fraction of a millisecond.
-func openZones() (*zip.Reader, error) {
-	archive, err := zip.NewReader(strings.NewReader(zoneinfo), int64(len(zoneinfo)))
-	if err != nil {
-		return nil, fmt.Errorf("time zone database of this program: %w", err)
-	}
-	return archive, nil
-}
-
 // Zones returns the names of the pinned database, sorted.
 func Zones() []string {
-	archive, err := openZones()
-	if err != nil {
-		return nil
-	}
-	names := make([]string, len(archive.File))
-	for i, file := range archive.File {
-		names[i] = file.Name
+	var names []string
+	for name := range zoneFiles() {
+		names = append(names, name)
 	}
 	return names
+}
+
+// zoneFiles yields the name and the content of each file in the archive. It walks the archive's
+// directory (APPNOTE.TXT of PKWARE, 4.3), which is a hundred times faster than archive/zip for one
+// file out of six hundred, and makes it affordable to keep nothing between calls. That the files are
+// stored without compression and that the archive has no comment is checked by a test, not here.
+func zoneFiles() iter.Seq2[string, string] {
+	// Where the lengths and positions stand in the record at the archive's end, in an entry of the
+	// directory, and in the header before a file's data.
+	const (
+		endSize, endDirectory = 22, 16
+
+		entrySize, entryDataSize, entryNameSize, entryExtra, entryComment, entryHeader = 46, 24, 28, 30, 32, 42
+
+		headerSize, headerNameSize, headerExtra = 30, 26, 28
+	)
+	short := func(at int) int { return int(zoneinfo[at]) | int(zoneinfo[at+1])<<8 }
+	long := func(at int) int { return short(at) | short(at+2)<<16 }
+	return func(yield func(name, data string) bool) {
+		end := len(zoneinfo) - endSize
+		for entry := long(end + endDirectory); entry < end; {
+			next := entry + entrySize + short(entry+entryNameSize)
+			header := long(entry + entryHeader)
+			data := header + headerSize + short(header+headerNameSize) + short(header+headerExtra)
+			if !yield(zoneinfo[entry+entrySize:next], zoneinfo[data:data+long(entry+entryDataSize)]) {
+				return
+			}
+			entry = next + short(entry+entryExtra) + short(entry+entryComment)
+		}
+	}
 }
 
 // LoadLocation returns the time zone with an IANA name, such as "Europe/Rome". It takes it from the
@@ -59,29 +74,12 @@ func LoadLocation(name string) (*time.Location, error) {
 	case "Local":
 		return nil, unknownZone(name, "it means another zone on every host; write the zone's name, such as Europe/Rome")
 	}
-	archive, err := openZones()
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range archive.File {
-		if file.Name == name {
-			return readZone(file)
+	for file, data := range zoneFiles() {
+		if file == name {
+			return time.LoadLocationFromTZData(name, []byte(data))
 		}
 	}
 	return nil, unknownZone(name, zoneAdvice(name))
-}
-
-func readZone(file *zip.File) (*time.Location, error) {
-	r, err := file.Open()
-	if err != nil {
-		return nil, fmt.Errorf("time zone %s in the database of this program: %w", file.Name, err)
-	}
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, fmt.Errorf("time zone %s in the database of this program: %w", file.Name, err)
-	}
-	return time.LoadLocationFromTZData(file.Name, data)
 }
 
 func unknownZone(name, advice string) *Error {
