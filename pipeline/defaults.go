@@ -16,7 +16,7 @@ func (p *Pipeline) Effective() *Pipeline {
 	full := *written
 	fillDefaults(reflect.ValueOf(&full).Elem())
 	if full.Schedule != nil {
-		fillDefaults(reflect.ValueOf(full.Schedule).Elem())
+		full.Schedule.fill()
 	}
 	full.Defaults.Retry = written.Defaults.Retry.effective()
 	full.Defaults.Timeout = written.Defaults.Timeout.effective(full.RunTimeout)
@@ -24,6 +24,15 @@ func (p *Pipeline) Effective() *Pipeline {
 		full.Steps[i].fill(written.Defaults, full.RunTimeout, full.TaskQueue)
 	}
 	return &full
+}
+
+// fill keeps the default window of a quick schedule within the ticks that Temporal can start.
+func (s *Schedule) fill() {
+	written := s.CatchupWindow
+	fillDefaults(reflect.ValueOf(s).Elem())
+	if most := maximumWindowTicks * s.Every; written == 0 && s.Every > 0 && s.Every < s.CatchupWindow/maximumWindowTicks {
+		s.CatchupWindow = most
+	}
 }
 
 func (s *Step) fill(defaults Defaults, run Duration, taskQueue string) {

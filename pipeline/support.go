@@ -19,6 +19,15 @@ var notYet = []struct {
 	{func(p *Pipeline) []string { return pathIf(p.Deadline > 0, "deadline") }, "deadline", "leave it out"},
 }
 
+// NotSupported returns, in words, what the language knows and this version does not do.
+func NotSupported() []string {
+	list := make([]string, len(notYet))
+	for i, row := range notYet {
+		list[i] = row.what + ": " + row.instead
+	}
+	return list
+}
+
 func (c *checker) unsupported() {
 	for _, row := range notYet {
 		for _, path := range row.paths(c.p) {

@@ -12,13 +12,14 @@ const FormatVersion = 1
 //	enum:"a,b"        the only values
 //	minimum, maximum  the bounds of a number or a duration that is written
 //	default:"x"       what Effective fills in where nothing is written
+//	choice:"x"        exactly one of the fields with the same word is written
 
 // Pipeline is one pipeline file: a schedule and a graph of steps. The same struct travels, as JSON
 // and with its defaults filled in, as the input of every run, so that editing a file never changes
 // a run that has started.
 type Pipeline struct {
 	// Format is the version of the definition language. Default and only value: 1.
-	Format int `yaml:"format,omitempty" json:"format" minimum:"1" maximum:"1" default:"1"`
+	Format int `yaml:"format,omitempty" json:"format" minimum:"1" default:"1"`
 	// Name identifies the pipeline: lower-case letters, digits, `-` and `_`, beginning with a
 	// letter; at most 100 characters; unique per namespace. It begins the id of each of its runs.
 	Name string `yaml:"pipeline" json:"pipeline" required:"true"`
@@ -53,9 +54,9 @@ type Pipeline struct {
 // Schedule is the grid of data intervals and the policy for those that were not run in time.
 type Schedule struct {
 	// Cron has five fields, read as Vixie cron reads them. Exactly one of `cron` and `every` is set.
-	Cron string `yaml:"cron,omitempty" json:"cron,omitempty"`
+	Cron string `yaml:"cron,omitempty" json:"cron,omitempty" choice:"cadence"`
 	// Every is the elapsed time between ticks, counted from `start_date`; at least 1s, whole seconds.
-	Every Duration `yaml:"every,omitempty" json:"every,omitempty" minimum:"1s"`
+	Every Duration `yaml:"every,omitempty" json:"every,omitempty" minimum:"1s" choice:"cadence"`
 	// Timezone is the IANA name of the zone in which the cron text and zone-less dates are read.
 	// Default: UTC.
 	Timezone string `yaml:"timezone,omitempty" json:"timezone" default:"UTC"`
@@ -69,7 +70,8 @@ type Schedule struct {
 	// `latest` or `all`. `true` and `false` are read as `all` and `latest`.
 	Catchup Catchup `yaml:"catchup,omitempty" json:"catchup" enum:"none,latest,all" default:"none"`
 	// CatchupWindow is how late, after Temporal was down, a tick is still started by the Schedule
-	// itself. Default 1h; at least 10s; may not hold more than 1,000 ticks.
+	// itself. At least 10s; may not hold more than 1,000 ticks, of which Temporal would drop some.
+	// Default 1h, or 1,000 times `every` where that is shorter.
 	CatchupWindow Duration `yaml:"catchup_window,omitempty" json:"catchup_window" minimum:"10s" default:"1h"`
 	// Jitter spreads the starts of scheduled runs: each waits a random time up to this long after
 	// its tick. The interval stays the same. Default 0.
@@ -79,8 +81,8 @@ type Schedule struct {
 	// Lookback is how many earlier intervals a scheduled run starts again when it is done.
 	// Default 0, at most 100.
 	Lookback int `yaml:"lookback,omitempty" json:"lookback,omitempty" minimum:"0" maximum:"100"`
-	// MaxActiveRuns bounds the runs of this pipeline that work at the same time; backfills have a
-	// window of their own. Default 1.
+	// MaxActiveRuns bounds the runs of this pipeline that work at the same time, from 1 to 1,000;
+	// backfills have a window of their own. Default 1.
 	MaxActiveRuns int `yaml:"max_active_runs,omitempty" json:"max_active_runs" minimum:"1" maximum:"1000" default:"1"`
 	// DependsOnPast lets a run begin only when the interval before it is loaded. Default false.
 	DependsOnPast bool `yaml:"depends_on_past,omitempty" json:"depends_on_past,omitempty"`
@@ -115,9 +117,10 @@ type Defaults struct {
 type Retry struct {
 	// InitialInterval is the pause before the second attempt. Default 500ms, at least 1ms.
 	InitialInterval Duration `yaml:"initial_interval,omitempty" json:"initial_interval,omitempty" minimum:"1ms" default:"500ms"`
-	// BackoffCoefficient multiplies the pause from attempt to attempt. Default 2, at least 1.
+	// BackoffCoefficient multiplies the pause from attempt to attempt, from 1 to 100. Default 2.
 	BackoffCoefficient float64 `yaml:"backoff_coefficient,omitempty" json:"backoff_coefficient,omitempty" minimum:"1" maximum:"100" default:"2"`
-	// MaximumInterval caps the pause, before jitter. Default 30s; not below `initial_interval`.
+	// MaximumInterval caps the pause, before jitter; not below `initial_interval`. Default 30s, or
+	// `initial_interval` where that is longer.
 	MaximumInterval Duration `yaml:"maximum_interval,omitempty" json:"maximum_interval,omitempty" minimum:"1ms" default:"30s"`
 	// MaximumAttempts bounds the attempts, the first one included. Default 5, at least 1, at most
 	// 10,000: without a bound a step would be tried for ever, which nobody asks for by accident.
@@ -133,13 +136,15 @@ type Retry struct {
 
 // Timeout holds the time limits of a step, as Temporal defines them.
 type Timeout struct {
-	// StartToClose bounds one attempt. Default 5m.
+	// StartToClose bounds one attempt; at least 1s. Default 5m, or `schedule_to_close` where that is
+	// shorter.
 	StartToClose Duration `yaml:"start_to_close,omitempty" json:"start_to_close,omitempty" minimum:"1s" default:"5m"`
 	// ScheduleToClose bounds the step over all attempts, from its first scheduling, pauses and
-	// waits included. Default 30m; not below `start_to_close`, not above `run_timeout`.
+	// waits included; not below `start_to_close`, not above `run_timeout`. Default 30m, or
+	// `run_timeout` where that is shorter.
 	ScheduleToClose Duration `yaml:"schedule_to_close,omitempty" json:"schedule_to_close,omitempty" minimum:"1s" default:"30m"`
-	// Heartbeat is how long an attempt may show no progress before it counts as lost. Default 30s,
-	// at least 2s.
+	// Heartbeat is how long an attempt may show no progress before it counts as lost; at least 2s,
+	// not above `start_to_close`. Default 30s, or `start_to_close` where that is shorter.
 	Heartbeat Duration `yaml:"heartbeat,omitempty" json:"heartbeat,omitempty" minimum:"2s" default:"30s"`
 }
 
@@ -159,19 +164,19 @@ type Step struct {
 	// Needs names the steps that must be done before this one begins.
 	Needs []string `yaml:"needs,omitempty" json:"needs,omitempty"`
 	// HTTP reads rows from an HTTP API, page by page.
-	HTTP *HTTP `yaml:"http,omitempty" json:"http,omitempty"`
+	HTTP *HTTP `yaml:"http,omitempty" json:"http,omitempty" choice:"kind"`
 	// File reads rows from files of a folder or bucket.
-	File *File `yaml:"file,omitempty" json:"file,omitempty"`
+	File *File `yaml:"file,omitempty" json:"file,omitempty" choice:"kind"`
 	// Query reads rows from a database.
-	Query *Query `yaml:"query,omitempty" json:"query,omitempty"`
+	Query *Query `yaml:"query,omitempty" json:"query,omitempty" choice:"kind"`
 	// Load writes the rows of a source into a table, exactly once per interval.
-	Load *Load `yaml:"load,omitempty" json:"load,omitempty"`
+	Load *Load `yaml:"load,omitempty" json:"load,omitempty" choice:"kind"`
 	// SQL runs a statement over the interval, in a ledgered transaction.
-	SQL *SQL `yaml:"sql,omitempty" json:"sql,omitempty"`
+	SQL *SQL `yaml:"sql,omitempty" json:"sql,omitempty" choice:"kind"`
 	// Exec runs a command, only on a worker that allows it.
-	Exec *Exec `yaml:"exec,omitempty" json:"exec,omitempty"`
+	Exec *Exec `yaml:"exec,omitempty" json:"exec,omitempty" choice:"kind"`
 	// Activity runs any Temporal activity by its name, in any SDK's language.
-	Activity *Activity `yaml:"activity,omitempty" json:"activity,omitempty"`
+	Activity *Activity `yaml:"activity,omitempty" json:"activity,omitempty" choice:"kind"`
 	// OnFailure says what a failure of this step means: `fail` (default: the run fails), `skip`
 	// (this step and all that need it are skipped) or `continue` (what needs it still runs; not
 	// allowed on a source that feeds a load).
@@ -229,11 +234,12 @@ type HTTP struct {
 	Connection string `yaml:"connection" json:"connection" required:"true"`
 	// Method is `GET` (default) or `POST`.
 	Method string `yaml:"method,omitempty" json:"method" enum:"GET,POST" default:"GET"`
-	// Path is appended to the connection's base URL.
+	// Path is appended to the connection's base URL; it begins with `/`. Parameters belong under
+	// `query`, which encodes them.
 	Path Template `yaml:"path" json:"path" required:"true"`
 	// Query holds the query parameters.
 	Query map[string]Template `yaml:"query,omitempty" json:"query,omitempty"`
-	// Headers are sent with each request. Credentials belong into the connection.
+	// Headers are sent with each request. Credentials belong in the connection, not here.
 	Headers map[string]Template `yaml:"headers,omitempty" json:"headers,omitempty"`
 	// Body is the body of a `POST`, sent as JSON unless a header says otherwise.
 	Body Template `yaml:"body,omitempty" json:"body,omitempty"`
@@ -274,8 +280,9 @@ type Pagination struct {
 	// SizeParameter is the query parameter that carries the page size. Default: none is sent,
 	// with `offset`: `limit`.
 	SizeParameter string `yaml:"size_parameter,omitempty" json:"size_parameter,omitempty"`
-	// Size is the number of records asked for per page; at least 1. A page with fewer records is
-	// the last one where it is set. Without it the last page is an empty one. Required by `offset`.
+	// Size is the number of records asked for per page; at least 1. With `page` and `offset` a page
+	// with fewer records is the last one; without a size the last page is an empty one. Required by
+	// `offset`.
 	Size int `yaml:"size,omitempty" json:"size,omitempty" minimum:"1"`
 	// First is the number of the first page or the first offset. Default 1 for `page`, 0 for
 	// `offset`.
@@ -285,7 +292,7 @@ type Pagination struct {
 	Next string `yaml:"next,omitempty" json:"next,omitempty"`
 	// More is the path in the body of a boolean that says whether there is another page. Optional.
 	More string `yaml:"more,omitempty" json:"more,omitempty"`
-	// MaximumPages bounds the listing; a longer one is an error. Default 100,000.
+	// MaximumPages bounds the listing; a longer one is an error. At least 1. Default 100,000.
 	MaximumPages int `yaml:"maximum_pages,omitempty" json:"maximum_pages,omitempty" minimum:"1" default:"100000"`
 }
 
@@ -293,7 +300,7 @@ type Pagination struct {
 type File struct {
 	// Connection names the folder or bucket.
 	Connection string `yaml:"connection" json:"connection" required:"true"`
-	// Path of the file below it. Usually it names the interval.
+	// Path of the file below it, with slashes and without `..`. Usually it names the interval.
 	Path Template `yaml:"path" json:"path" required:"true"`
 	// Format is `csv`, `ndjson` or `json`. Default: by the name's extension.
 	Format string `yaml:"format,omitempty" json:"format,omitempty" enum:"csv,ndjson,json"`
@@ -325,13 +332,17 @@ type CSV struct {
 // Column is one typed column of a source's rows.
 type Column struct {
 	// Name of the column in the rows and, when a load creates it, in the table; at most 63 bytes.
+	// Names that differ only in case are the same name. Names that begin with `_tranche` or
+	// `_interval_start` are reserved.
 	Name string `yaml:"name" json:"name" required:"true"`
 	// Type is an SQL type: text, boolean, smallint, integer, bigint, real, double precision,
 	// numeric, numeric(p,s), date, timestamp, timestamptz, uuid, jsonb or bytea. Values are checked
 	// against it on the way in; one that does not fit fails the step and names column and row.
 	Type string `yaml:"type" json:"type" required:"true"`
 	// Path of the value in the record: names joined by dots, or a JSON pointer when it begins
-	// with `/`; in CSV the header's name. Default: the column's name.
+	// with `/`; in CSV the header's name, or without a header the field's number, counted from 1.
+	// Default: the column's name, or in CSV without a header its place in this list. The columns of
+	// a query have none.
 	Path string `yaml:"path,omitempty" json:"path,omitempty"`
 	// Format of a date or time in the source: `iso` (default: ISO 8601 / RFC 3339, read as UTC
 	// when it has no offset), `unix`, `unixms`, `unixus` (seconds, milli- or microseconds since
@@ -347,9 +358,10 @@ type Query struct {
 	Connection string `yaml:"connection" json:"connection" required:"true"`
 	// SQL is the statement; `$start` and `$end` are the interval's bounds as typed parameters.
 	// Exactly one of `sql` and `file` is set.
-	SQL string `yaml:"sql,omitempty" json:"sql,omitempty"`
-	// File holds the statement, relative to the pipeline file.
-	File string `yaml:"file,omitempty" json:"file,omitempty"`
+	SQL string `yaml:"sql,omitempty" json:"sql,omitempty" choice:"text"`
+	// File holds the statement: a path relative to the pipeline file, without `..`. The run takes
+	// the text along, not the name.
+	File string `yaml:"file,omitempty" json:"file,omitempty" choice:"text"`
 	// Columns are the columns of the result, by name; at least one.
 	Columns []Column `yaml:"columns" json:"columns" required:"true"`
 }
@@ -374,10 +386,11 @@ type Load struct {
 	// TimeColumn is the column (date, timestamp or timestamptz) that says to which interval a row
 	// belongs. Required by `delete+insert` on a table that Tranche did not create.
 	TimeColumn string `yaml:"time_column,omitempty" json:"time_column,omitempty"`
-	// UniqueKey names the columns that identify a row. Required by `upsert`.
+	// UniqueKey names the columns that identify a row. Required by `upsert`, and only there.
 	UniqueKey []string `yaml:"unique_key,omitempty" json:"unique_key,omitempty"`
-	// VersionColumn says which of two rows with one key is newer. Default for `upsert`: the
-	// interval that brought the row, in a hidden column of a table that Tranche created.
+	// VersionColumn says which of two rows with one key is newer, for `upsert`: a column of numbers,
+	// dates or times. Default: the interval that brought the row, in a hidden column of a table that
+	// Tranche created.
 	VersionColumn string `yaml:"version_column,omitempty" json:"version_column,omitempty"`
 	// Scope lets several loads share a table: each owns the rows with these values in these text
 	// columns, which the load fills in.
@@ -395,27 +408,27 @@ type Load struct {
 // Check is one condition on the rows that a load has written. Exactly one field is set.
 type Check struct {
 	// MinimumRows is the least number of rows that the load must have written.
-	MinimumRows *int64 `yaml:"minimum_rows,omitempty" json:"minimum_rows,omitempty" minimum:"0"`
+	MinimumRows *int64 `yaml:"minimum_rows,omitempty" json:"minimum_rows,omitempty" minimum:"0" choice:"condition"`
 	// MaximumRows is the greatest number of rows that the load may have written.
-	MaximumRows *int64 `yaml:"maximum_rows,omitempty" json:"maximum_rows,omitempty" minimum:"0"`
+	MaximumRows *int64 `yaml:"maximum_rows,omitempty" json:"maximum_rows,omitempty" minimum:"0" choice:"condition"`
 	// Unique names columns whose combined values may occur only once in the slice.
-	Unique []string `yaml:"unique,omitempty" json:"unique,omitempty"`
+	Unique []string `yaml:"unique,omitempty" json:"unique,omitempty" choice:"condition"`
 	// NotNull names a column that must have a value in every row of the slice.
-	NotNull string `yaml:"not_null,omitempty" json:"not_null,omitempty"`
+	NotNull string `yaml:"not_null,omitempty" json:"not_null,omitempty" choice:"condition"`
 }
 
 // SQL runs a statement over the interval, in a ledgered transaction of the warehouse.
 type SQL struct {
-	// Statement to run; `$start` and `$end` are the interval's bounds as typed parameters.
+	// Statement is the SQL to run; `$start` and `$end` are the interval's bounds as typed parameters.
 	// Exactly one of `statement` and `file` is set.
-	Statement string `yaml:"statement,omitempty" json:"statement,omitempty"`
-	// File holds the statement, relative to the pipeline file.
-	File string `yaml:"file,omitempty" json:"file,omitempty"`
+	Statement string `yaml:"statement,omitempty" json:"statement,omitempty" choice:"text"`
+	// File holds the statement, as in `query`.
+	File string `yaml:"file,omitempty" json:"file,omitempty" choice:"text"`
 }
 
 // Exec runs a command, only on a worker that allows it.
 type Exec struct {
-	// Command and its arguments; no shell reads them.
+	// Command is the program and its arguments; no shell reads them.
 	Command []Template `yaml:"command" json:"command" required:"true"`
 }
 
@@ -426,5 +439,6 @@ type Activity struct {
 	// TaskQueue whose workers run it. Default: the pipeline's.
 	TaskQueue string `yaml:"task_queue,omitempty" json:"task_queue,omitempty"`
 	// Input is passed as the activity's only argument, with the interval added under `interval`.
+	// Whole numbers within 64 bits stay exact.
 	Input map[string]any `yaml:"input,omitempty" json:"input,omitempty"`
 }
