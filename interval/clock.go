@@ -17,6 +17,9 @@ const (
 	// offset at most once. The closest two changes of any zone are 95 hours apart. A power of two, so
 	// that chunks are aligned by masking.
 	chunk = 1 << 18
+	// lastListedChange is 2100-01-01T00:00:00Z. No zone of the database lists a change after it; beyond
+	// its last listed change, a zone follows a rule that applies every year, or changes no more.
+	lastListedChange = 4_102_444_800
 )
 
 // stretch is a span [start, end) of Unix seconds in which the offset from UTC, in seconds, does not
@@ -122,11 +125,8 @@ func (c *clock) startOfDay(t int64) int64 {
 
 // isFixedFrom reports whether the clock never changes its offset after t.
 func (c *clock) isFixedFrom(t int64) bool {
-	// No zone of the database lists a change after 2100; beyond its last listed change a zone follows a
-	// rule that repeats every year. So two years after both are enough to see one.
-	const year2100 = 4_102_444_800
-	const twoYears = 2 * 366 * secondsPerDay
-	for range c.changes(t, max(t, year2100)+twoYears) {
+	const twoYears = 2 * 366 * secondsPerDay // enough to see a rule that applies every year
+	for range c.changes(t, max(t, lastListedChange)+twoYears) {
 		return false
 	}
 	return true

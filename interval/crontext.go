@@ -36,8 +36,18 @@ const (
 
 const fiveFields = "minute hour day-of-month month day-of-week"
 
-// parseCron reads cron text and reports everything that is wrong with it.
+const (
+	// longestCron bounds cron text, in bytes. Every minute, hour and date listed one by one takes 400.
+	longestCron = 1000
+	// mostErrors bounds what is reported of one field.
+	mostErrors = 5
+)
+
+// parseCron reads cron text and reports everything that is wrong with it, within reason.
 func parseCron(text string) (*cron, Errors) {
+	if len(text) > longestCron {
+		return nil, Errors{cronError(CodeBadCron, 1, "cron %s is longer than %d characters; write ranges and steps in place of lists", excerpt(text), longestCron)}
+	}
 	if column, bad := firstForeign(text); bad != "" {
 		return nil, Errors{cronError(CodeBadCron, column, "cron %q, column %d: %s has no place in cron text; separate the five fields by blanks",
 			text, column, bad)}
@@ -231,6 +241,9 @@ type fieldParser struct {
 }
 
 func (p *fieldParser) fail(code string, at word, format string, args ...any) {
+	if len(p.errs) == mostErrors {
+		return
+	}
 	p.errs = append(p.errs, cronError(code, at.column, "%s %q (column %d of cron %q): %s",
 		p.name, at.text, at.column, p.cron, fmt.Sprintf(format, args...)))
 }

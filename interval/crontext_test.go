@@ -136,6 +136,17 @@ func TestBadCron(t *testing.T) {
 	}
 }
 
+func TestErrorsAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{strings.Repeat("99,", 300) + " 0 * * *", strings.Repeat("*", 1<<20)} {
+		_, err := interval.New(interval.Spec{Cron: text})
+		var errs interval.Errors
+		if !errors.As(err, &errs) || len(errs) > 5 || len(errs[0].Message) > 1200 {
+			t.Errorf("%d errors for %.20q...: %.1000s", len(errs), text, err)
+		}
+	}
+}
+
 func TestAllErrorsAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := interval.New(interval.Spec{

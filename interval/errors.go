@@ -1,6 +1,9 @@
 package interval
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // The codes of [Error]. They are stable: scripts and tests may compare them.
 const (
@@ -61,4 +64,15 @@ func (e Errors) Unwrap() []error {
 		list[i] = one
 	}
 	return list
+}
+
+// excerpt quotes a text for a message, and cuts it when it is longer than any valid one.
+func excerpt(text string) string {
+	const longest = 80
+	for i := range text {
+		if i >= longest {
+			return strconv.Quote(text[:i]) + "..."
+		}
+	}
+	return strconv.Quote(text)
 }

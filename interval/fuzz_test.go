@@ -57,7 +57,7 @@ func checkErrors(t *testing.T, text string, err error) {
 		if e.Column < 0 || e.Column > utf8.RuneCountInString(text)+1 {
 			t.Errorf("%q: column %d is outside of the text", text, e.Column)
 		}
-		if strings.ContainsAny(e.Message, "\n\r") || strings.Contains(e.Message, "%!") {
+		if strings.ContainsAny(e.Message, "\n\r") || strings.Contains(e.Message, "%!") && !strings.Contains(text, "%!") {
 			t.Errorf("%q: the message is broken: %s", text, e.Message)
 		}
 	}

@@ -55,9 +55,21 @@ func New(spec Spec) (*Grid, error) {
 		return nil, errs
 	}
 	if _, ok := g.next(&clock{loc: g.loc}, g.first); !ok {
-		return nil, Errors{{Code: CodeNeverFires, Field: FieldEnd, Message: "the schedule never fires: its first tick would be after its end"}}
+		return nil, Errors{g.neverFires(spec)}
 	}
 	return g, nil
+}
+
+// neverFires explains a grid without a tick.
+func (g *Grid) neverFires(spec Spec) *Error {
+	if !spec.End.IsZero() {
+		return &Error{Code: CodeNeverFires, Field: FieldEnd, Message: fmt.Sprintf("the schedule never fires between its start and its end %s", rfc3339(g.last))}
+	}
+	if g.cron != nil && g.cron.elapsed {
+		return &Error{Code: CodeNeverFires, Field: FieldCron, Message: fmt.Sprintf(
+			"cron %q never fires from the start on: the clocks of %s skip all of its times; write minute and hour without *, and a skipped time ticks after the gap", spec.Cron, g.loc)}
+	}
+	return &Error{Code: CodeNeverFires, Field: FieldStart, Message: "the schedule never fires: its first tick would be after the year 9999"}
 }
 
 func (g *Grid) readCadence(spec Spec) Errors {
@@ -271,7 +283,8 @@ func (g *Grid) next(c *clock, after int64) (tick int64, ok bool) {
 	case g.cron == nil:
 		tick = g.first + (floorDiv(after-g.first, g.every)+1)*g.every
 	case g.cron.elapsed:
-		tick = g.nextShown(c, after+1)
+		tick, ok = g.nextShown(c, after+1)
+		return tick, ok && tick <= g.last
 	default:
 		tick = c.reach(g.cron.next(c.latest(after) + 1))
 	}
@@ -288,38 +301,45 @@ func (g *Grid) prev(c *clock, t int64) (tick int64, ok bool) {
 	case g.cron == nil:
 		tick = g.first + floorDiv(t-g.first, g.every)*g.every
 	case g.cron.elapsed:
-		tick = g.prevShown(c, t)
+		tick, ok = g.prevShown(c, t)
+		return tick, ok && tick > g.first
 	default:
 		tick = c.reach(g.cron.prev(c.latest(t)))
 	}
 	return tick, tick > g.first
 }
 
-// nextShown returns the first instant >= t whose local time the cron matches.
-func (g *Grid) nextShown(c *clock, t int64) int64 {
-	for {
+// nextShown returns the first instant >= t whose local time the cron matches; ok is false when there
+// is none. That can be: in a zone that sets its clocks forward on the last Sunday of March at 2:00,
+// "*/5 2 25-31 3 */7" names only times that are skipped.
+func (g *Grid) nextShown(c *clock, t int64) (tick int64, ok bool) {
+	// Clock changes follow a rule of the calendar from lastListedChange on, and the calendar repeats.
+	horizon := min(g.last, max(t, lastListedChange)+gregorianCycle*secondsPerDay)
+	for t <= horizon {
 		s := c.stretch(t)
 		local := g.cron.next(t + s.offset)
-		if tick := local - s.offset; tick < s.end {
-			return tick
+		if tick = local - s.offset; tick < s.end {
+			return tick, true
 		}
 		if s.end-t < maxShift {
 			t = s.end
 			continue
 		}
-		// The clock may be set back to local times before this stretch's end only within maxShift of
-		// it, and shows local itself not earlier than maxShift before it would here.
+		// A clock that is set back after this stretch shows matching times before t again only until
+		// maxShift after t, and it shows local itself no earlier than maxShift before it would here.
 		t = max(s.end, local-s.offset-maxShift)
 	}
+	return 0, false
 }
 
-// prevShown returns the last instant <= t whose local time the cron matches.
-func (g *Grid) prevShown(c *clock, t int64) int64 {
-	for {
+// prevShown returns the last instant <= t whose local time the cron matches; ok is false when there is
+// none after the grid's beginning.
+func (g *Grid) prevShown(c *clock, t int64) (tick int64, ok bool) {
+	for t > g.first {
 		s := c.stretch(t)
 		local := g.cron.prev(t + s.offset)
-		if tick := local - s.offset; tick >= s.start {
-			return tick
+		if tick = local - s.offset; tick >= s.start {
+			return tick, true
 		}
 		if t-s.start < maxShift {
 			t = s.start - 1
@@ -327,6 +347,7 @@ func (g *Grid) prevShown(c *clock, t int64) int64 {
 		}
 		t = min(s.start-1, local-s.offset+maxShift)
 	}
+	return 0, false
 }
 
 func newInterval(start, end int64) Interval {

@@ -88,7 +88,8 @@ func TestBadSpec(t *testing.T) {
 		{interval.Spec{Cron: "@daily", Start: time.Date(1<<40, 1, 1, 0, 0, 0, 0, time.UTC)}, "bad-start", "start", "years 1 to 9999"},
 		{interval.Spec{Cron: "@daily", End: time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)}, "bad-end", "end", "years 1 to 9999"},
 		{interval.Spec{Cron: "@daily", Start: start, End: start.Add(time.Hour)}, "never-fires", "end", "never fires"},
-		{interval.Spec{Every: 200 * 8766 * time.Hour, Start: utc(t, "9900-01-01")}, "never-fires", "end", "never fires"},
+		{interval.Spec{Every: 200 * 8766 * time.Hour, Start: utc(t, "9900-01-01")}, "never-fires", "start", "after the year 9999"},
+		{interval.Spec{Cron: "*/5 2 25-31 3 */7", TimeZone: "Europe/Rome", Start: start}, "never-fires", "cron", "the clocks of Europe/Rome skip all of its times"},
 	}
 	for _, test := range tests {
 		g, err := interval.New(test.spec)
@@ -163,6 +164,22 @@ func TestBoundsOfTime(t *testing.T) {
 				t.Errorf("%s %s: %d intervals from the start of the last", cron, zone, n)
 			}
 		}
+	}
+}
+
+// The times of this cron are skipped every year since Italy has changed its clocks at 2:00. The grid
+// has ticks in the past only, and says so without spinning.
+func TestTimesThatAreAlwaysSkipped(t *testing.T) {
+	t.Parallel()
+	g := newGrid(t, interval.Spec{Cron: "*/5 2 25-31 3 */7", TimeZone: "Europe/Rome"})
+	if at, ok := g.Next(utc(t, "2026-01-01")); ok {
+		t.Errorf("a tick at %s", at)
+	}
+	if iv, ok := g.Owner(utc(t, "2026-01-01")); ok {
+		t.Errorf("%s goes on for ever", iv)
+	}
+	if iv, ok := g.LastCompleted(utc(t, "2026-01-01")); !ok || iv.End.Year() < 1970 || iv.End.Year() > 2000 {
+		t.Errorf("the last interval is %s, %v", iv, ok)
 	}
 }
 

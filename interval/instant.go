@@ -92,7 +92,7 @@ func (p *instantParser) fail(format string, args ...any) {
 		return
 	}
 	p.err = &Error{Code: CodeBadTime, Column: len(p.text) - len(p.rest) + 1,
-		Message: fmt.Sprintf("time %q: %s", p.text, fmt.Sprintf(format, args...))}
+		Message: fmt.Sprintf("time %s: %s", excerpt(p.text), fmt.Sprintf(format, args...))}
 }
 
 func (p *instantParser) failForm() {

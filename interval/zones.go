@@ -84,7 +84,7 @@ func LoadLocation(name string) (*time.Location, error) {
 
 func unknownZone(name, advice string) *Error {
 	return &Error{Code: CodeUnknownTimeZone, Field: FieldTimeZone,
-		Message: fmt.Sprintf("time zone %q is unknown: %s", name, advice)}
+		Message: fmt.Sprintf("time zone %s is unknown: %s", excerpt(name), advice)}
 }
 
 // zoneAdvice guesses what an unknown zone name was meant to be.
