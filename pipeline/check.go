@@ -27,6 +27,7 @@ type checker struct {
 
 func (c *checker) check() {
 	c.inlineSQL()
+	c.plainTexts()
 	c.full = c.p.Effective()
 	if c.p.Format > FormatVersion {
 		c.fail("format", codeNewerFormat, "format %d is newer than %d, the newest one that this release reads: use a newer release", c.p.Format, FormatVersion)
@@ -43,7 +44,6 @@ func (c *checker) check() {
 	c.steps()
 	c.graph()
 	c.templates()
-	c.plainTexts()
 	c.unsupported()
 }
 
@@ -71,10 +71,10 @@ func (c *checker) name(path, name string, limit int) {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9_-]+`)
 
-// nameAdvice turns a name into one that is possible, if that is easy.
+// nameAdvice turns a name into one that is possible, if only its case or its blanks are wrong.
 func nameAdvice(name string) string {
-	better := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-_0123456789")
-	if !namePattern.MatchString(better) {
+	better := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-_")
+	if !namePattern.MatchString(better) || utf8.RuneCountInString(name) < len(name) {
 		return ""
 	}
 	return ", such as " + better

@@ -135,8 +135,8 @@ func (c *checker) eachColumn(at string, names []string, l *Load, columns map[str
 
 func (c *checker) checkColumns(at string, check *Check, l *Load, columns map[string]Column) {
 	c.eachColumn(join(at, "unique"), check.Unique, l, columns)
-	if check.NotNull != "" {
-		c.eachColumn(join(at, "not_null"), []string{check.NotNull}, l, columns)
+	if _, inScope := l.Scope[check.NotNull]; !inScope && check.NotNull != "" {
+		c.column(join(at, "not_null"), check.NotNull, columns)
 	}
 }
 

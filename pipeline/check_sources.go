@@ -41,8 +41,8 @@ func (c *checker) fullMethod(h *HTTP) string { return orElse(h.Method, "GET") }
 
 var templateAction = regexp.MustCompile(`\{\{[^}]*\}\}`)
 
-// outsideOfActions is the literal part of a template.
-func outsideOfActions(text string) string { return templateAction.ReplaceAllString(text, "") }
+// outsideOfActions is a template with an x for each action, to look at what is written around them.
+func outsideOfActions(text string) string { return templateAction.ReplaceAllString(text, "x") }
 
 func (c *checker) headers(at string, headers map[string]Template) {
 	seen := map[string]string{}

@@ -55,7 +55,7 @@ func (c *checker) kind(at string, s *Step) {
 		c.fileSource(join(at, "file"), s.File)
 	}
 	if s.Query != nil {
-		c.connection(join(at, "query.connection"), s.Query.Connection)
+		c.connection(join(at, "query")+".connection", s.Query.Connection)
 		c.columns(join(at, "query"), s.Query.Columns, pathByName)
 	}
 	if s.Activity != nil {
@@ -79,7 +79,7 @@ func (c *checker) activity(at string, a *Activity) {
 	}
 	c.taskQueue(join(at, "task_queue"), a.TaskQueue)
 	if _, set := a.Input["interval"]; set {
-		c.fail(join(at, "input.interval"), codeReservedName, "the run's interval is put there: choose another key")
+		c.fail(join(at, "input")+".interval", codeReservedName, "the run's interval is put there: choose another key")
 	}
 }
 
@@ -94,11 +94,10 @@ func (c *checker) graph() {
 		}
 	}
 	for _, cycle := range c.p.cycles() {
-		at := c.pathOfStep(cycle[0])
-		if len(cycle) == 2 && slices.Contains(c.p.Step(cycle[0]).Needs, cycle[0]) {
-			continue // said at the entry itself
+		if len(cycle) == 2 {
+			continue // a step that needs itself, which has been said at the entry
 		}
-		c.fail(c.edge(at, cycle), codeCycle, "the steps need each other in a circle: %s", arrows(cycle))
+		c.fail(c.edge(c.pathOfStep(cycle[0]), cycle), codeCycle, "the steps need each other in a circle: %s", arrows(cycle))
 	}
 }
 
@@ -139,7 +138,7 @@ func (c *checker) edge(at string, cycle []string) string {
 	if i := slices.Index(s.Needs, cycle[1]); i >= 0 {
 		return index(join(at, "needs"), i)
 	}
-	return join(at, "load.from")
+	return join(at, "load") + ".from"
 }
 
 // inlineSQL puts the text of SQL files in the place of their names: what a run does must not depend

@@ -92,7 +92,6 @@ func Codes() []Code {
 		{interval.CodeCronAndEvery, "The schedule has both `cron` and `every`."},
 		{interval.CodeBadEvery, "`every` is not a whole number of seconds."},
 		{interval.CodeUnknownTimeZone, "The time zone is not in the zone database."},
-		{interval.CodeBadStart, "`start_date` is out of range."},
 		{interval.CodeBadEnd, "`end_date` is not after `start_date`."},
 		{interval.CodeBadTime, "A date or time cannot be read, or no calendar has it."},
 		{interval.CodeNonexistentTime, "The clock of the time zone skips this local time."},

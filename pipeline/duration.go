@@ -41,7 +41,7 @@ func ParseDuration(text string) (Duration, error) {
 		rest = rest[len(number):]
 		unit := rest[:prefixLength(rest, "abcdefghijklmnopqrstuvwxyz")]
 		rest = rest[len(unit):]
-		if number == "" {
+		if number == "" || unit == "" && rest != "" {
 			return 0, fmt.Errorf(`%q is no duration: write numbers with their units d, h, m, s or ms, such as 30s or 1h30m`, text)
 		}
 		if unit == "" {

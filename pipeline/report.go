@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -164,11 +163,11 @@ func orList(options []string) string {
 	return strings.Join(options[:len(options)-1], ", ") + " or " + options[len(options)-1]
 }
 
-var simpleKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+const keyCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 // join adds a key to a path; a key with other characters than names have is quoted.
 func join(path, key string) string {
-	if !simpleKey.MatchString(key) {
+	if key == "" || prefixLength(key, keyCharacters) < len(key) {
 		return path + "[" + strconv.Quote(clip(key)) + "]"
 	}
 	if path == "" {
@@ -191,7 +190,7 @@ func parentOf(path string) string {
 func lastOf(path string) string {
 	name := strings.TrimPrefix(path[len(parentOf(path)):], ".")
 	if strings.HasPrefix(name, "[") {
-		return path[len(parentOf(parentOf(path))):]
+		return lastOf(parentOf(path)) + name
 	}
 	return name
 }

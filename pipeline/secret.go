@@ -131,10 +131,12 @@ type foundSecret struct {
 
 func findSecretPatterns(text string) []foundSecret {
 	var found []foundSecret
+	seen := map[int]bool{} // by where the credential begins: two patterns may know it
 	for _, p := range secretPatterns {
 		for _, match := range p.pattern.FindAllStringSubmatchIndex(text, -1) {
 			value := text[match[2]:match[3]]
-			if !p.random || looksRandom(value) {
+			if !seen[match[2]] && (!p.random || looksRandom(value)) {
+				seen[match[2]] = true
 				found = append(found, foundSecret{p.what, value, match[0]})
 			}
 		}

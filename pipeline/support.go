@@ -1,29 +1,31 @@
 package pipeline
 
+import "strings"
+
 // notYet lists what the language knows and checks but this version does not do. To support a setting
 // is to delete its row.
 var notYet = []struct {
 	// paths returns where the pipeline uses it.
 	paths func(p *Pipeline) []string
-	// instead says what the message adds.
+	// what begins the message, up to its verb; instead ends it.
 	what, instead string
 }{
-	{stepsWith(func(s *Step) bool { return s.Query != nil }, "query"), "steps of the kind query", "use an http or file step, or an activity of your own"},
-	{stepsWith(func(s *Step) bool { return s.SQL != nil }, "sql"), "steps of the kind sql", "use an activity of your own"},
-	{stepsWith(func(s *Step) bool { return s.Exec != nil }, "exec"), "steps of the kind exec", "use an activity of your own"},
-	{stepsWith(func(s *Step) bool { return s.Load != nil && s.Load.Disposition == DispositionReplace }, "load.disposition"), "the disposition replace", "use delete+insert or upsert"},
-	{stepsWith(func(s *Step) bool { return s.File != nil && s.File.Missing == MissingWait }, "file.missing"), "waiting for a file", "use missing: fail, with a retry policy that lasts as long as the file may take"},
-	{onSchedule(func(s *Schedule) bool { return s.Lookback > 0 }, "schedule.lookback"), "lookback", "run the earlier intervals by hand"},
-	{onSchedule(func(s *Schedule) bool { return s.DependsOnPast }, "schedule.depends_on_past"), "depends_on_past", "leave it out"},
-	{func(p *Pipeline) []string { return pathIf(p.Notify != nil, "notify") }, "notify", "leave it out"},
-	{func(p *Pipeline) []string { return pathIf(p.Deadline > 0, "deadline") }, "deadline", "leave it out"},
+	{stepsWith(func(s *Step) bool { return s.Query != nil }, "query"), "steps of the kind query are", "use an http or file step, or an activity of your own"},
+	{stepsWith(func(s *Step) bool { return s.SQL != nil }, "sql"), "steps of the kind sql are", "use an activity of your own"},
+	{stepsWith(func(s *Step) bool { return s.Exec != nil }, "exec"), "steps of the kind exec are", "use an activity of your own"},
+	{stepsWith(func(s *Step) bool { return s.Load != nil && s.Load.Disposition == DispositionReplace }, "load.disposition"), "the disposition replace is", "use delete+insert or upsert"},
+	{stepsWith(func(s *Step) bool { return s.File != nil && s.File.Missing == MissingWait }, "file.missing"), "waiting for a file is", "use missing: fail, with a retry policy that lasts as long as the file may take"},
+	{onSchedule(func(s *Schedule) bool { return s.Lookback > 0 }, "schedule.lookback"), "lookback is", "run the earlier intervals by hand"},
+	{onSchedule(func(s *Schedule) bool { return s.DependsOnPast }, "schedule.depends_on_past"), "depends_on_past is", "leave it out"},
+	{func(p *Pipeline) []string { return pathIf(p.Notify != nil, "notify") }, "notify is", "leave it out"},
+	{func(p *Pipeline) []string { return pathIf(p.Deadline > 0, "deadline") }, "deadline is", "leave it out"},
 }
 
 // NotSupported returns, in words, what the language knows and this version does not do.
 func NotSupported() []string {
 	list := make([]string, len(notYet))
 	for i, row := range notYet {
-		list[i] = row.what + ": " + row.instead
+		list[i] = strings.TrimSuffix(strings.TrimSuffix(row.what, " is"), " are") + ": " + row.instead
 	}
 	return list
 }
@@ -31,7 +33,7 @@ func NotSupported() []string {
 func (c *checker) unsupported() {
 	for _, row := range notYet {
 		for _, path := range row.paths(c.p) {
-			c.add(path, c.positionOf(path), codeNotSupported, row.what+": not supported by this version: "+row.instead)
+			c.add(path, c.positionOf(path), codeNotSupported, row.what+" not supported by this version: "+row.instead)
 		}
 	}
 }

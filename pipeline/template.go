@@ -171,10 +171,13 @@ func templateError(err error) error {
 		return errTemplateOutput
 	}
 	message := templatePrefix.ReplaceAllString(err.Error(), "")
-	if strings.HasPrefix(message, "function ") && strings.HasSuffix(message, " not defined") {
-		return fmt.Errorf("%s: %s", strings.TrimSuffix(message, " defined")+" known", templateAdvice)
+	if name, ok := strings.CutPrefix(message, "function "); ok && strings.HasSuffix(name, " not defined") {
+		return fmt.Errorf("there is no function %s: %s", strings.TrimSuffix(name, " not defined"), templateAdvice)
 	}
-	return errors.New(message)
+	if strings.HasPrefix(message, "wrong type") {
+		return errors.New("a function gets an instant: .Interval.Start, .Interval.End, or what local and last_instant make of them")
+	}
+	return errors.New(strings.TrimPrefix(message, "error calling format: "))
 }
 
 // clip shortens a text that is quoted in a message.
