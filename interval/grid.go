@@ -1,6 +1,7 @@
 package interval
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -39,14 +40,14 @@ type Grid struct {
 
 // The bounds of every grid, in Unix seconds.
 const (
-	earliest = -62_135_596_800 // 0001-01-01T00:00:00Z
-	latest   = 253_402_300_799 // 9999-12-31T23:59:59Z
+	firstSecond = -62_135_596_800 // 0001-01-01T00:00:00Z
+	lastSecond   = 253_402_300_799 // 9999-12-31T23:59:59Z
 )
 
 // New checks a Spec and returns its Grid. The error is of type [Errors] and holds everything that is
 // wrong with it.
 func New(spec Spec) (*Grid, error) {
-	g := &Grid{loc: time.UTC, every: int64(spec.Every / time.Second), first: earliest, last: latest}
+	g := &Grid{loc: time.UTC, every: int64(spec.Every / time.Second), first: firstSecond, last: lastSecond}
 	var errs Errors
 	errs = append(errs, g.readCadence(spec)...)
 	errs = append(errs, g.readZone(spec)...)
@@ -93,8 +94,9 @@ func (g *Grid) readCadence(spec Spec) Errors {
 func (g *Grid) readZone(spec Spec) Errors {
 	loc, err := LoadLocation(spec.TimeZone)
 	if err != nil {
-		if e, ok := err.(*Error); ok {
-			return Errors{e}
+		var known *Error
+		if errors.As(err, &known) {
+			return Errors{known}
 		}
 		return Errors{{Code: CodeUnknownTimeZone, Field: FieldTimeZone, Message: err.Error()}}
 	}
@@ -128,7 +130,7 @@ func checkBound(t time.Time, code, field string) *Error {
 	switch {
 	case t.Nanosecond() != 0:
 		return &Error{Code: code, Field: field, Message: fmt.Sprintf("the %s %s has a fraction of a second; write whole seconds", field, t.Format(time.RFC3339Nano))}
-	case floor(t) < earliest || floor(t) > latest:
+	case floor(t) < firstSecond || floor(t) > lastSecond:
 		return &Error{Code: code, Field: field, Message: fmt.Sprintf("the %s %s is outside of the years 1 to 9999", field, t.Format(time.RFC3339))}
 	}
 	return nil
@@ -186,10 +188,14 @@ func (g *Grid) At(tick time.Time) (iv Interval, ok bool) {
 // endingAt returns the interval that ends at a tick. Only the first tick of a grid without a start has none.
 func (g *Grid) endingAt(c *clock, tick int64) (Interval, bool) {
 	start, ok := g.prev(c, tick-1)
-	if !ok {
-		start, ok = g.first, g.hasStart
+	switch {
+	case ok:
+	case g.hasStart:
+		start = g.first
+	default:
+		return Interval{}, false
 	}
-	return newInterval(start, tick), ok
+	return newInterval(start, tick), true
 }
 
 // LastCompleted returns the newest interval with End <= now; ok is false when none has ended by then.
@@ -363,9 +369,9 @@ func rfc3339(t int64) string { return instant(t).Format(time.RFC3339) }
 func floor(t time.Time) int64 {
 	switch year := t.UTC().Year(); {
 	case year < 1:
-		return earliest - 1
+		return firstSecond - 1
 	case year > 9999:
-		return latest + 1
+		return lastSecond + 1
 	}
 	return t.Unix()
 }

@@ -33,7 +33,7 @@ func ParseInstant(text string, loc *time.Location) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if t <= earliest || t > latest {
+	if t <= firstSecond || t > lastSecond {
 		return time.Time{}, &Error{Code: CodeBadTime, Message: fmt.Sprintf("time %q is outside of the years 1 to 9999 in UTC", text)}
 	}
 	return instant(t), nil
