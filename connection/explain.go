@@ -53,6 +53,9 @@ func explain(err error, m *masker) error {
 	case verdict.Type == retry.TypeNetwork:
 		return retry.PermanentError(retry.TypeNetwork, text)
 	}
+	if strings.Contains(err.Error(), "malformed HTTP") { // net/http: malformed HTTP response "SSH-2.0-…"
+		return retry.PermanentError(TypeBadAnswer, text)
+	}
 	for _, broken := range brokenConnections {
 		if strings.Contains(err.Error(), broken) {
 			return retry.TransientError(retry.TypeNetwork, text)

@@ -58,6 +58,9 @@ type httpSettings struct {
 }
 
 func newHTTP(name string, s httpSettings) *HTTP {
+	if s.base.Path == "" {
+		s.base.Path = "/"
+	}
 	c := &HTTP{
 		name: name, base: s.base, origins: newOrigins(s.base, s.allowedHosts),
 		retryOn: s.retryOn, idle: s.idleTimeout, now: time.Now,
@@ -140,7 +143,8 @@ type Request struct {
 func (r Request) what() string {
 	shown := r.Shown
 	if shown == "" {
-		shown = r.URL.Scheme + "://" + r.URL.Host + r.URL.EscapedPath()
+		bare := url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host, Path: r.URL.Path, RawPath: r.URL.RawPath}
+		shown = bare.String()
 	}
 	return r.method() + " " + shown
 }

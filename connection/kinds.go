@@ -281,7 +281,7 @@ func (d *decoder) postgres(node *yaml.Node, path string) (string, bool) {
 		return "", false
 	}
 	config, err := pgconn.ParseConfig(dsn) // its error may quote the password
-	if err != nil {
+	if err != nil || isURL(dsn) && !isStrictURL(dsn, config) {
 		d.problem(at, join(path, "url"), CodeBadURL, whyBadDSN(dsn))
 		return "", false
 	}
@@ -318,13 +318,26 @@ func isURL(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
+// isStrictURL refuses what the driver reads leniently, as libpq does: it ends the password at the first @
+// and takes what follows, the rest of a password, for the host, which then stands in every error.
+func isStrictURL(dsn string, config *pgconn.Config) bool {
+	if _, err := url.Parse(dsn); err != nil {
+		return false
+	}
+	hosts := config.Host
+	for _, fallback := range config.Fallbacks {
+		hosts += fallback.Host
+	}
+	return !strings.Contains(hosts, "@")
+}
+
 // whyBadDSN says what is wrong without a word of the DSN.
 func whyBadDSN(dsn string) string {
 	if isURL(dsn) {
 		if _, err := url.Parse(dsn); err != nil {
 			return "not a URL that can be parsed. Characters such as % # / ? and @ in a user name or password must be percent-encoded; or leave the password out and give it by password: \"${DATABASE_PASSWORD}\" beside url, where nothing needs escaping"
 		}
-		return "a setting of this PostgreSQL URL is not valid: look at host, port and the parameters after ? (a # begins a fragment: in a password it must be percent-encoded)"
+		return "a setting of this PostgreSQL URL is not valid: look at host, port and the parameters after ?, and percent-encode % # / ? and @ in user name and password"
 	}
 	return "not a PostgreSQL connection text: write postgres://user@host:5432/database, or keywords such as host=… user=… dbname=…"
 }

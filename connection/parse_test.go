@@ -1,0 +1,215 @@
+package connection
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/trancheflow/tranche/pipeline"
+	"github.com/trancheflow/tranche/retry"
+)
+
+const whole = `connections:
+  shop:
+    http:
+      base_url: "http://127.0.0.1:8089/v1"
+      headers: { X-Client: tranche, X-Api-Token: "${SHOP_TOKEN}" }
+      bearer: "${SHOP_TOKEN}"
+      timeout: 30s
+      idle_timeout: 1m30s
+      requests_per_second: 2.5
+      burst: 5
+      max_in_flight: 4
+      allowed_hosts: [files.example.com, "other.example.com:8443"]
+      retry_on_status: [500, 520]
+  keyed: { http: { base_url: "${BASE}", api_key: { query: key, value: "${SHOP_TOKEN}" } } }
+  signed: { http: { base_url: "https://a.example", basic: { username: reader, password: "${SHOP_TOKEN}" } } }
+  analytics: { postgres: { url: "${ANALYTICS_URL}" } }
+  apart: { postgres: { url: "postgres://reader@db.example/sales?sslmode=disable", password: "${PASSWORD}" } }
+  keywords: { postgres: { url: "host=db.example user=reader sslmode=disable", password: "${PASSWORD}" } }
+  local: { sqlite: { path: ./tranche.db } }
+  lake: { files: { url: "s3://bucket/prefix?region=eu-west-1" } }
+  folder: { files: { url: data } }
+`
+
+var wholeEnv = map[string]string{
+	"SHOP_TOKEN": "token-value", "BASE": "https://api.example", "PASSWORD": `x#y@z'9\%`,
+	"ANALYTICS_URL": "postgres://u:hunter22@h:5432/d?sslmode=disable",
+}
+
+func TestParseWholeFile(t *testing.T) {
+	t.Parallel()
+	set, err := Parse(filepath.Join("conf", "connections.yaml"), []byte(whole), lookup(wholeEnv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"analytics", "apart", "folder", "keyed", "keywords", "lake", "local", "shop", "signed"}
+	if got := set.Names(); !slices.Equal(got, want) {
+		t.Errorf("names: %v", got)
+	}
+	for name, want := range map[string]Database{
+		"analytics": {DriverPostgres, "postgres://u:hunter22@h:5432/d?sslmode=disable"},
+		"apart":     {DriverPostgres, "postgres://reader:x%23y%40z%279%5C%25@db.example/sales?sslmode=disable"},
+		"keywords":  {DriverPostgres, `host=db.example user=reader sslmode=disable password='x#y@z\'9\\%'`},
+		"local":     {DriverSQLite, filepath.Join("conf", "tranche.db")},
+	} {
+		got, err := set.Database(name)
+		if err != nil || got.Driver != want.Driver || got.DSN != want.DSN {
+			t.Errorf("%s: %q, %v", name, got.DSN, err)
+		}
+	}
+	folder, err := set.Files("folder")
+	if err != nil || folder.folder != filepath.Join("conf", "data") || folder.Name() != "folder" {
+		t.Errorf("folder: %+v, %v", folder, err)
+	}
+	if api, err := set.HTTP("shop"); err != nil || api.Name() != "shop" || len(api.retryOn) != 2 {
+		t.Errorf("shop: %v", err)
+	}
+}
+
+func TestUnknownNames(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, whole, wholeEnv)
+	for name, test := range map[string]struct {
+		ask  func() error
+		want string
+	}{
+		"unknown": {func() error { _, err := set.HTTP("shpo"); return err },
+			`no connection is called "shpo": known are analytics, apart, folder, keyed, keywords, lake, local, shop, signed`},
+		"other kind": {func() error { _, err := set.Database("shop"); return err },
+			`connection "shop" is not a database (postgres or sqlite) connection`},
+	} {
+		err := test.ask()
+		if err == nil || err.Error() != test.want {
+			t.Errorf("%s: %v", name, err)
+		}
+		if v := retry.Classify(err); v.Class != retry.Permanent || v.Type != TypeUnknownConnection {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+func TestDatabaseDoesNotPrintItsDSN(t *testing.T) {
+	t.Parallel()
+	d := Database{Driver: DriverPostgres, DSN: "postgres://u:hunter22@h/d"}
+	if text := d.String() + d.GoString(); strings.Contains(text, "hunter22") {
+		t.Error(text)
+	}
+}
+
+// TestParseProblems also looks that no problem holds what may be a secret.
+func TestParseProblems(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"EMPTY": "", "TOKEN": "tok-sesame", "BAD1": "postgres://u:pa%Sword9@h/d", "BAD2": "postgres://u:x#y@z9@h/d", "BAD3": "postgres://u:x@z9@h/d", "LINES": "sesame\nX: y"}
+	for name, test := range map[string]struct {
+		yaml string
+		want []string // beginnings of the problems
+	}{
+		"empty":          {"", []string{"1:1: missing-field"}},
+		"no mapping":     {"- a", []string{"1:1: wrong-type"}},
+		"no connections": {"{}", []string{"1:1: missing-field"}},
+		"not yaml":       {"connections:\n  a: b: c", []string{"2:1: bad-yaml"}},
+		"two documents":  {"connections: {}\n---\na: 1", []string{"2:1: bad-yaml"}},
+		"unknown key":    {"connections: {}\nother: 1", []string{"2:1: other: unknown-field"}},
+		"repeated": {"connections:\n  a: {sqlite: {path: x}}\n  a: {sqlite: {path: y}}",
+			[]string{"3:3: connections.a: repeated-field"}},
+		"bad name":  {"connections:\n  Shop: {sqlite: {path: x}}", []string{"2:3: connections.Shop: bad-value"}},
+		"two kinds": {"connections:\n  a: {sqlite: {path: x}, files: {url: y}}", []string{"2:6: connections.a: conflict"}},
+		"no kind":   {"connections:\n  a: {}", []string{"2:6: connections.a: conflict"}},
+		"null":      {"connections:\n  a:\n", []string{"2:5: connections.a: wrong-type"}},
+		"missing variable": {`connections: {a: {http: {base_url: "https://h", bearer: "${NOT_SET}"}}}`,
+			[]string{"1:57: connections.a.http.bearer: unset-variable: the variable NOT_SET is not set"}},
+		"empty variable": {`connections: {a: {http: {base_url: "https://h", bearer: "${EMPTY}"}}}`,
+			[]string{"1:57: connections.a.http.bearer: unset-variable: the variable EMPTY is empty"}},
+		"odd variable": {`connections: {a: {http: {base_url: "https://${a-b}"}}}`,
+			[]string{"1:36: connections.a.http.base_url: bad-value: a variable is written ${NAME}"}},
+		"literal bearer": {"connections: {a: {http: {base_url: 'https://h', bearer: sesame}}}", []string{"1:57: connections.a.http.bearer: secret-in-file"}},
+		"literal and variable": {`connections: {a: {http: {base_url: 'https://h', bearer: "sesame${TOKEN}"}}}`,
+			[]string{"1:57: connections.a.http.bearer: secret-in-file"}},
+		"literal header": {"connections: {a: {http: {base_url: 'https://h', headers: {Authorization: Bearer sesame, X-Api-Key: sesame, X-Client: fine}}}}",
+			[]string{"1:74: connections.a.http.headers.Authorization: secret-in-file", "1:100: connections.a.http.headers.X-Api-Key: secret-in-file"}},
+		"header with a line end": {`connections: {a: {http: {base_url: 'https://h', bearer: "${LINES}", headers: {X-A: "${LINES}"}}}}`,
+			[]string{"1:57: connections.a.http.bearer: bad-value", "1:84: connections.a.http.headers.X-A: bad-value"}},
+		"literal basic": {"connections: {a: {http: {base_url: 'https://h', basic: {username: u, password: sesame}}}}",
+			[]string{"1:80: connections.a.http.basic.password: secret-in-file"}},
+		"literal password in a URL": {"connections: {a: {postgres: {url: 'postgres://u:sesame@h/d'}}}",
+			[]string{"1:35: connections.a.postgres.url: secret-in-file"}},
+		"literal password in a broken URL": {"connections: {a: {postgres: {url: 'postgres://u:ses%ame@h/d'}}}",
+			[]string{"1:35: connections.a.postgres.url: secret-in-file"}},
+		"literal password in a query": {"connections: {a: {postgres: {url: 'postgres://u@h/d?password=sesame'}}}",
+			[]string{"1:35: connections.a.postgres.url: secret-in-file"}},
+		"literal password in keywords": {"connections: {a: {postgres: {url: \"host=h password='sesame street'\"}}}",
+			[]string{"1:35: connections.a.postgres.url: secret-in-file"}},
+		"password that breaks the URL": {`connections: {a: {postgres: {url: "${BAD1}"}}, b: {postgres: {url: "${BAD2}"}}, c: {postgres: {url: "${BAD3}"}}}`,
+			[]string{"1:35: connections.a.postgres.url: bad-url: not a URL that can be parsed", "1:68: connections.b.postgres.url: bad-url: not a URL",
+				"1:101: connections.c.postgres.url: bad-url: a setting of this PostgreSQL URL is not valid"}},
+		"not a DSN":        {"connections: {a: {postgres: {url: 'mysql://h/d'}}}", []string{"1:35: connections.a.postgres.url: bad-url"}},
+		"user in base_url": {"connections: {a: {http: {base_url: 'https://u:sesame@h'}}}", []string{"1:36: connections.a.http.base_url: secret-in-file"}},
+		"base_url scheme":  {"connections: {a: {http: {base_url: 'ftp://h'}}}", []string{"1:36: connections.a.http.base_url: bad-url"}},
+		"no base_url":      {"connections: {a: {http: {}}}", []string{"1:25: connections.a.http: missing-field"}},
+		"bare duration":    {"connections: {a: {http: {base_url: 'https://h', timeout: 30}}}", []string{"1:58: connections.a.http.timeout: bad-value"}},
+		"zero duration":    {"connections: {a: {http: {base_url: 'https://h', timeout: 0s}}}", []string{"1:58: connections.a.http.timeout: bad-value"}},
+		"numbers": {"connections: {a: {http: {base_url: 'https://h', requests_per_second: 0, max_in_flight: -1, retry_on_status: [200, x]}}}",
+			[]string{"1:70: connections.a.http.requests_per_second: bad-value", "1:88: connections.a.http.max_in_flight: bad-value",
+				"1:110: connections.a.http.retry_on_status[0]: bad-value", "1:115: connections.a.http.retry_on_status[1]: bad-value"}},
+		"not a number":  {"connections: {a: {http: {base_url: 'https://h', requests_per_second: .nan}}}", []string{"1:70: connections.a.http.requests_per_second: bad-value"}},
+		"burst alone":   {"connections: {a: {http: {base_url: 'https://h', burst: 2}}}", []string{"1:25: connections.a.http: conflict"}},
+		"two schemes":   {`connections: {a: {http: {base_url: 'https://h', bearer: "${TOKEN}", basic: {username: u, password: "${TOKEN}"}}}}`, []string{"1:25: connections.a.http: conflict"}},
+		"key in both":   {`connections: {a: {http: {base_url: 'https://h', api_key: {header: X, query: y, value: "${TOKEN}"}}}}`, []string{"1:58: connections.a.http.api_key: conflict"}},
+		"allowed hosts": {"connections: {a: {http: {base_url: 'https://h', allowed_hosts: ['https://x', '*.y', 'u@z']}}}", []string{"1:65: ", "1:78: ", "1:85: "}},
+		"file scheme":   {"connections: {a: {files: {url: 'file:///etc'}}}", []string{"1:32: connections.a.files.url: bad-url"}},
+		"memory":        {"connections: {a: {sqlite: {path: ':memory:'}}}", []string{"1:34: connections.a.sqlite.path: bad-value"}},
+		"all at once": {"connections:\n  a: {http: {base_url: 'https://h', bearer: sesame, colour: red}}\n  b: {sqlite: {}}\n  c: {files: {url: [x]}}",
+			[]string{"2:45: connections.a.http.bearer: secret-in-file", "2:53: connections.a.http.colour: unknown-field", "3:15: connections.b.sqlite: missing-field", "4:20: connections.c.files.url: wrong-type"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Parse("c.yaml", []byte(test.yaml), lookup(env))
+			var problems pipeline.Problems
+			if !errors.As(err, &problems) {
+				t.Fatalf("got %v", err)
+			}
+			if len(problems) != len(test.want) {
+				t.Fatalf("got\n%v", err)
+			}
+			for i, problem := range problems {
+				if !strings.HasPrefix(problem.Error(), "c.yaml:"+test.want[i]) {
+					t.Errorf("got  %v\nwant c.yaml:%s", problem, test.want[i])
+				}
+			}
+			for _, secret := range []string{"sesame", "Sword9", "y@z9", "z9", "ses%ame"} {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("%q in %v", secret, err)
+				}
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(whole)
+	f.Add("connections: &a {x: *a}")
+	f.Add("connections: {a: {<<: {sqlite: {path: x}}}}")
+	f.Add("connections:\n  ? [a]\n  : b")
+	f.Add("%YAML 1.1\n---\n!!binary aGk=")
+	f.Fuzz(func(t *testing.T, text string) {
+		set, err := Parse("c.yaml", []byte(text), lookup(wholeEnv))
+		if (set == nil) == (err == nil) {
+			t.Fatalf("set %v and error %v", set, err)
+		}
+		var problems pipeline.Problems
+		if err != nil && !errors.As(err, &problems) {
+			t.Fatalf("not problems: %v", err)
+		}
+		for _, p := range problems {
+			if p.Line < 1 || p.Column < 1 || p.Code == "" || p.Message == "" {
+				t.Errorf("incomplete: %+v", p)
+			}
+		}
+		if set != nil {
+			_ = set.Close()
+		}
+	})
+}
