@@ -5,7 +5,6 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 export GOTOOLCHAIN := local
-export CGO_ENABLED ?= 0
 
 BIN := bin
 PROGRAMS := $(BIN)/worker $(BIN)/starter $(BIN)/shop
@@ -51,7 +50,7 @@ test: build devserver ## run all tests, against a real Temporal and a real Postg
 
 .PHONY: race
 race: build devserver ## run the tests with the race detector (needs a C compiler)
-	CGO_ENABLED=1 scripts/with-postgres go test -race $(TESTFLAGS) ./...
+	scripts/with-postgres go test -race $(TESTFLAGS) ./...
 
 FUZZTIME ?= 10s
 .PHONY: fuzz
@@ -75,7 +74,7 @@ lint: ## gofmt, go vet, staticcheck, workflowcheck
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change: $$unformatted"; exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
-	go run $(WORKFLOWCHECK) ./workflows/...
+	go run $(WORKFLOWCHECK) -config .workflowcheck.yaml ./workflows/...
 	cd devserver && go vet ./...
 
 .PHONY: ci

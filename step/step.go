@@ -86,8 +86,6 @@ type Done struct {
 	Rows int64 `json:"rows"`
 	// Pages read; zero for a file.
 	Pages int `json:"pages,omitempty"`
-	// Bytes read from the source, before decompression; zero when unknown.
-	Bytes int64 `json:"bytes,omitempty"`
 	// Pin is, for a file, exactly which one is to be loaded.
 	Pin *Pin `json:"pin,omitempty"`
 	// Receipt is, for a load, what the ledger says of it.
@@ -98,25 +96,40 @@ type Done struct {
 	Attempt int `json:"attempt"`
 }
 
-// Pin says exactly which file is to be loaded.
+// Pin says exactly which version of which file is to be loaded.
 type Pin struct {
-	// Path of the file below its connection. Empty: there is none, and that is allowed.
+	// Path of the file below its connection.
 	Path string `json:"path"`
+	// Missing says that there is no such file, and that the step takes this for no rows.
+	Missing bool `json:"missing,omitempty"`
 	// Size in bytes, as stored.
 	Size int64 `json:"size"`
-	// Version is the store's own mark of this content: an etag or a checksum, with its kind.
-	Version string `json:"version,omitempty"`
+	// ModTime is when it was last written.
+	ModTime time.Time `json:"mod_time"`
+	// ETag is the store's own mark of this content.
+	ETag string `json:"etag,omitempty"`
+	// MD5 of the content as stored; empty where the store does not keep it.
+	MD5 []byte `json:"md5,omitempty"`
 }
 
 // Receipt is what the ledger says of a load.
 type Receipt struct {
-	Table    string `json:"table"`
-	Inserted int64  `json:"inserted"`
-	Deleted  int64  `json:"deleted"`
-	Dropped  int64  `json:"dropped,omitempty"`
-	Stale    int64  `json:"stale,omitempty"`
+	// Table that was written.
+	Table string `json:"table"`
+	// Inserted is the number of rows written, Deleted that of the rows that were there before.
+	Inserted int64 `json:"inserted"`
+	Deleted  int64 `json:"deleted"`
+	// Dropped rows lay outside the interval.
+	Dropped int64 `json:"dropped,omitempty"`
+	// Duplicates were superseded by another row of the same load, Stale rows by one in the table;
+	// Unchanged ones were there already.
+	Duplicates int64 `json:"duplicates,omitempty"`
+	Stale      int64 `json:"stale,omitempty"`
+	Unchanged  int64 `json:"unchanged,omitempty"`
+	// Checksum of the rows sent.
 	Checksum string `json:"checksum"`
-	Fence    int64  `json:"fence"`
+	// Fence of the attempt that committed.
+	Fence int64 `json:"fence"`
 }
 
 // Wait is a reason to come back later.
@@ -144,6 +157,8 @@ type Outcome struct {
 	Started time.Time `json:"started"`
 	// Rows written by all loads.
 	Rows int64 `json:"rows"`
+	// Staged names the steps whose staged rows nobody will read any more.
+	Staged []string `json:"staged,omitempty"`
 }
 
 // The outcomes that a run records.

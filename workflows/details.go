@@ -65,6 +65,12 @@ func (n *node) note() string {
 	if receipt.Dropped > 0 {
 		parts = append(parts, fmt.Sprintf("%d outside the interval dropped", receipt.Dropped))
 	}
+	if receipt.Duplicates > 0 {
+		parts = append(parts, fmt.Sprintf("%d superseded in the same load", receipt.Duplicates))
+	}
+	if receipt.Unchanged > 0 {
+		parts = append(parts, fmt.Sprintf("%d unchanged", receipt.Unchanged))
+	}
 	if receipt.Stale > 0 {
 		parts = append(parts, fmt.Sprintf("%d not newer, left alone", receipt.Stale))
 	}

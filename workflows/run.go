@@ -204,6 +204,11 @@ func (r *run) record(ctx workflow.Context, outcome string, failure error) error 
 	if failure != nil {
 		input.Reason = reason(failure)
 	}
+	for _, name := range r.order {
+		if r.nodes[name].definition.HTTP != nil {
+			input.Staged = append(input.Staged, name)
+		}
+	}
 	quick := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: recordQuickly,
 		StartToCloseTimeout:    recordQuickly,

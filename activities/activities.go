@@ -1,0 +1,114 @@
+// Package activities makes each kind of step a Temporal activity: heartbeats, waits, hand-backs and
+// the mapping of errors. What a step does is done by the packages extract and warehouse.
+package activities
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/trancheflow/tranche/connection"
+	"github.com/trancheflow/tranche/retry"
+	"github.com/trancheflow/tranche/step"
+	"github.com/trancheflow/tranche/warehouse"
+)
+
+// Activities holds what steps work with. It is safe for concurrent use; New makes one.
+type Activities struct {
+	connections *connection.Set
+	stopGrace   time.Duration
+	now         func() time.Time
+	random      func() float64
+
+	opening    sync.Mutex
+	warehouses map[string]*warehouse.Warehouse
+}
+
+// Options of New.
+type Options struct {
+	// Connections are the outside systems by name. Required.
+	Connections *connection.Set
+	// StopGrace is how long a step may go on after its worker was asked to stop, before it is
+	// handed back: scheduled again on another worker, without using up an attempt. It must be
+	// shorter than the worker's own stop timeout. Zero hands steps back at once.
+	StopGrace time.Duration
+}
+
+// New returns activities over the given connections. Warehouses are opened when a step first names
+// them.
+func New(options Options) *Activities {
+	return &Activities{
+		connections: options.Connections,
+		stopGrace:   options.StopGrace,
+		now:         time.Now,
+		random:      rand.Float64,
+		warehouses:  map[string]*warehouse.Warehouse{},
+	}
+}
+
+// Register registers every activity under its stable name.
+func (a *Activities) Register(registry worker.ActivityRegistry) {
+	for name, function := range map[string]any{
+		step.ActivityHTTP:    a.ExtractHTTP,
+		step.ActivityFile:    a.ExtractFile,
+		step.ActivityLoad:    a.Load,
+		step.ActivityOutcome: a.RecordOutcome,
+	} {
+		registry.RegisterActivityWithOptions(function, activity.RegisterOptions{Name: name})
+	}
+}
+
+// Close ends the sessions with all warehouses.
+func (a *Activities) Close() {
+	a.opening.Lock()
+	defer a.opening.Unlock()
+	for _, opened := range a.warehouses {
+		opened.Close()
+	}
+	clear(a.warehouses)
+}
+
+// warehouse returns the warehouse with this name, opened and with its ledger up to date. A failure
+// is not remembered: the database may be back at the next attempt.
+func (a *Activities) warehouse(ctx context.Context, name string) (*warehouse.Warehouse, error) {
+	a.opening.Lock()
+	defer a.opening.Unlock()
+	if opened := a.warehouses[name]; opened != nil {
+		return opened, nil
+	}
+	database, err := a.connections.Database(name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := warehouse.Open(ctx, warehouse.Config{Driver: database.Driver, DSN: database.DSN})
+	if err != nil {
+		return nil, fmt.Errorf("warehouse %s: %w", name, err)
+	}
+	if err := opened.Migrate(ctx); err != nil {
+		opened.Close()
+		return nil, fmt.Errorf("warehouse %s: %w", name, err)
+	}
+	a.warehouses[name] = opened
+	return opened, nil
+}
+
+// typeUnsupported is the type of the error for what this build cannot do.
+const typeUnsupported = "NotSupported"
+
+// retryPolicy is the step's policy as package retry sees it.
+func retryPolicy(in step.Input) retry.Policy {
+	declared := in.Step.Retry
+	policy := retry.Policy{
+		Initial: declared.InitialInterval.Std(), Coefficient: declared.BackoffCoefficient,
+		Maximum: declared.MaximumInterval.Std(), Spread: declared.JitterKind == "spread",
+	}
+	if declared.Jitter != nil {
+		policy.Jitter = *declared.Jitter
+	}
+	return policy
+}

@@ -1,0 +1,142 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/trancheflow/tranche/retry"
+	"github.com/trancheflow/tranche/step"
+)
+
+// work does what a step is for. It reports progress as it goes.
+type work func(ctx context.Context, p *progress) (*step.Done, error)
+
+// errHandBack is why an attempt's context ends when its worker has no more time.
+var errHandBack = errors.New("its worker was stopped")
+
+// attempt runs one attempt of a step: with heartbeats beside it, handed back when the worker
+// stops, and with every error mapped to what Temporal and operators should see.
+func (a *Activities) attempt(ctx context.Context, in step.Input, do work) (step.Result, error) {
+	info := activity.GetInfo(ctx)
+	working, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	p := newProgress(info.HeartbeatTimeout, a.now)
+	beating := p.beat(ctx)
+	defer beating.stop()
+	handing := a.handBack(ctx, cancel)
+	defer handing.stop()
+
+	done, err := guarded(working, p, do)
+	attempt := int(info.Attempt)
+	if err == nil {
+		done.Attempt = attempt
+		return step.Result{Done: done}, nil
+	}
+	if errors.Is(context.Cause(working), errHandBack) && ctx.Err() == nil {
+		return step.Result{Wait: &step.Wait{Reason: errHandBack.Error(), Used: attempt - 1, Throttled: in.Throttled}}, nil
+	}
+	var wait *waitError
+	if errors.As(err, &wait) {
+		return step.Result{Wait: &step.Wait{
+			Until: wait.until.UTC(), Reason: a.connections.Mask(wait.Error()), Used: attempt - 1, Throttled: wait.throttled,
+		}}, nil
+	}
+	return step.Result{}, a.mapped(ctx, in, attempt, err)
+}
+
+// guarded turns a panic into a permanent error: the same input would panic again. Its value stays
+// in the worker's log, since it may hold a row.
+func guarded(ctx context.Context, p *progress, do work) (done *step.Done, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			stack := make([]byte, 16<<10)
+			activity.GetLogger(ctx).Error("a step panicked", "value", fmt.Sprintf("%.200v", value),
+				"stack", string(stack[:runtime.Stack(stack, false)]))
+			done, err = nil, retry.Permanentf("Panic", "the step panicked (%T): this is a fault of Tranche, please report it with the worker's log", value)
+		}
+	}()
+	return do(ctx, p)
+}
+
+// errorLimit bounds the text of an error in a history.
+const errorLimit = 2000
+
+// mapped returns the error that Temporal gets. Temporal adds no jitter of its own, so the next
+// delay is computed here; it is not capped by Temporal either, but Policy.Delay is.
+func (a *Activities) mapped(ctx context.Context, in step.Input, attempt int, err error) error {
+	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return temporal.NewCanceledError()
+	}
+	verdict := retry.Classify(err)
+	if ctx.Err() != nil {
+		verdict = retry.Verdict{Class: retry.Transient, Type: retry.TypeTimeout}
+	}
+	message := a.connections.Mask(err.Error())
+	if len(message) > errorLimit {
+		message = message[:errorLimit] + "…"
+	}
+	options := temporal.ApplicationErrorOptions{Details: []any{attempt}}
+	switch verdict.Class {
+	case retry.Transient, retry.Throttled:
+		options.NextRetryDelay = max(verdict.After, retryPolicy(in).Delay(attempt+in.Used, a.random()))
+	default:
+		options.NonRetryable = true
+	}
+	return temporal.NewApplicationErrorWithOptions(message, verdict.Type, options)
+}
+
+// waitError asks for a durable wait: it is data for the workflow, not a failure.
+type waitError struct {
+	until     time.Time
+	throttled int
+	err       error
+}
+
+func (e *waitError) Error() string { return e.err.Error() }
+func (e *waitError) Unwrap() error { return e.err }
+
+// background is a goroutine beside an attempt that is awaited before the attempt ends.
+type background struct {
+	quit chan struct{}
+	done chan struct{}
+}
+
+func inBackground(run func(quit <-chan struct{})) background {
+	b := background{make(chan struct{}), make(chan struct{})}
+	go func() {
+		defer close(b.done)
+		run(b.quit)
+	}()
+	return b
+}
+
+func (b background) stop() {
+	close(b.quit)
+	<-b.done
+}
+
+// handBack ends an attempt some time after its worker was asked to stop.
+func (a *Activities) handBack(ctx context.Context, cancel context.CancelCauseFunc) background {
+	stopping := activity.GetWorkerStopChannel(ctx)
+	return inBackground(func(quit <-chan struct{}) {
+		select {
+		case <-quit:
+			return
+		case <-stopping:
+		}
+		grace := time.NewTimer(a.stopGrace)
+		defer grace.Stop()
+		select {
+		case <-quit:
+		case <-grace.C:
+			cancel(errHandBack)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package activities
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+)
+
+// An attempt tells Temporal every 2 s that it is alive, and more often where the heartbeat timeout
+// is short. A cancel arrives with the answer, so this is also how long a cancel may take, beside
+// the SDK's own throttling.
+const (
+	heartbeatInterval   = 2 * time.Second
+	heartbeatsInTimeout = 4
+)
+
+// Position is what a heartbeat carries, for people who look at a pending activity.
+type Position struct {
+	Pages int   `json:"pages,omitempty"`
+	Rows  int64 `json:"rows"`
+	// Note says what the attempt waits for at the moment.
+	Note string `json:"note,omitempty"`
+}
+
+// progress is how far an attempt has come. Heartbeats fall silent when nothing has moved for the
+// heartbeat timeout, so that Temporal gives up an attempt that hangs.
+type progress struct {
+	timeout time.Duration
+	now     func() time.Time
+
+	mutex    sync.Mutex
+	position Position
+	moved    time.Time
+	holds    int
+}
+
+func newProgress(timeout time.Duration, now func() time.Time) *progress {
+	return &progress{timeout: timeout, now: now, moved: now()}
+}
+
+// rows reports how many rows were read so far.
+func (p *progress) rows(n int64) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.position.Rows, p.moved = n, p.now()
+}
+
+// page reports a page that is committed.
+func (p *progress) page(pages int, rows int64) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.position.Pages, p.position.Rows, p.moved = pages, rows, p.now()
+}
+
+// hold keeps the heartbeats going, whatever moves, until the returned function is called: for a
+// statement of the database, which shows nothing until it is done and which start_to_close bounds,
+// and for a wait, which is no hang.
+func (p *progress) hold(note string) (release func()) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.holds++
+	p.position.Note = note
+	return func() {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		p.holds--
+		p.position.Note = ""
+		p.moved = p.now()
+	}
+}
+
+// alive returns the position, and whether a heartbeat is due.
+func (p *progress) alive() (Position, bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.position, p.holds > 0 || p.timeout <= 0 || p.now().Sub(p.moved) < p.timeout
+}
+
+// beat sends heartbeats until it is stopped.
+func (p *progress) beat(ctx context.Context) background {
+	return inBackground(func(quit <-chan struct{}) {
+		interval := heartbeatInterval
+		if p.timeout > 0 {
+			interval = min(interval, p.timeout/heartbeatsInTimeout)
+		}
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if position, alive := p.alive(); alive {
+					activity.RecordHeartbeat(ctx, position)
+				}
+			}
+		}
+	})
+}
