@@ -78,10 +78,10 @@ type reading struct {
 // watch reads the clock at every step from one instant to another, both included. The step is a
 // minute where the offsets are whole minutes, else a second.
 func watch(loc *time.Location, from, to int64, step int64) []reading {
-	var readings []reading
+	readings := make([]reading, 0, (to-from)/step+1)
 	for at := from; at <= to; at += step {
-		w := time.Unix(at, 0).In(loc)
-		readings = append(readings, reading{at, time.Date(w.Year(), w.Month(), w.Day(), w.Hour(), w.Minute(), w.Second(), 0, time.UTC)})
+		_, offset := time.Unix(at, 0).In(loc).Zone()
+		readings = append(readings, reading{at, time.Unix(at+int64(offset), 0).UTC()})
 	}
 	return readings
 }
@@ -163,7 +163,7 @@ func TestAgreesWithWatchingTheClock(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(1, uint64(number)))
 			loc := location(t, zone.name)
-			for i, change := range moments(zone, random, 4) {
+			for i, change := range moments(zone, random, 2) {
 				// No other change is near enough to matter, so the watch needs no lead-in.
 				from, to, step := (change.at-day)/60*60, (change.at+day)/60*60, int64(60)
 				if change.before%60 != 0 || change.offset%60 != 0 {
@@ -171,7 +171,7 @@ func TestAgreesWithWatchingTheClock(t *testing.T) {
 					from, to, step = change.at-shift-hour, change.at+shift+hour, 1
 				}
 				readings := watch(loc, from-step, to, step)
-				for _, text := range []string{fixed[(number+i)%len(fixed)], randomCron(random), randomCron(random)} {
+				for _, text := range []string{fixed[(number+i)%len(fixed)], randomCron(random)} {
 					compareWithWatch(t, text, zone.name, readings, from, to)
 				}
 			}
