@@ -71,13 +71,6 @@ func (j *job) planScopeAndTime() error {
 	return j.planTime()
 }
 
-// checksumOf is the checksum of rows in a table, in words.
-func (j *job) checksumOf(ctx context.Context, s session, table, where string, args []any) (string, error) {
-	where, args = j.insideWhere(1)
-	sum, err := j.sumOf(ctx, s, table, where, args)
-	return sum.String(), err
-}
-
 func (j *job) sumOf(ctx context.Context, s session, table, where string, args []any) (checksum, error) {
 	var total checksum
 	var p parser
