@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -138,8 +139,8 @@ func parseAlias(text string, words []word) (*cron, Errors) {
 		fields = "0 * * * *"
 	case "@every":
 		duration := strings.TrimSpace(strings.TrimSpace(text)[len("@every"):])
-		if duration == "" {
-			duration = "15m"
+		if _, err := time.ParseDuration(duration); err != nil {
+			duration = "24h, or another duration,"
 		}
 		return nil, Errors{cronError(CodeNotSupported, words[0].column,
 			"cron %q: @every is not supported; write every: %s in place of the cron", text, duration)}

@@ -114,7 +114,8 @@ func TestBadCron(t *testing.T) {
 		{"TZ=Asia/Tokyo 0 0 * * *", "not-supported", 1, `cron "TZ=Asia/Tokyo 0 0 * * *": TZ= inside cron text is not supported; write timezone: Asia/Tokyo beside the cron`},
 		{"0 0 * * * # nightly", "not-supported", 11, `cron "0 0 * * * # nightly", column 11: a comment inside cron text is not supported; write it outside of the quotes`},
 		{"@every 6h", "not-supported", 1, `cron "@every 6h": @every is not supported; write every: 6h in place of the cron`},
-		{"@every", "not-supported", 1, `cron "@every": @every is not supported; write every: 15m in place of the cron`},
+		{"@every", "not-supported", 1, `cron "@every": @every is not supported; write every: 24h, or another duration, in place of the cron`},
+		{"@every 1d", "not-supported", 1, `cron "@every 1d": @every is not supported; write every: 24h, or another duration, in place of the cron`},
 		{"@reboot", "not-supported", 1, `cron "@reboot": @reboot is not supported: a run owns an interval of time, and a start of the machine has none; write when the interval ends, such as @daily`},
 
 		{"0 0 30 2 *", "never-fires", 5, `cron "0 0 30 2 *" never fires: month 2 never has a day 30; write a day that it has, or 1 of the month after for its last day`},

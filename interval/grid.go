@@ -41,7 +41,7 @@ type Grid struct {
 // The bounds of every grid, in Unix seconds.
 const (
 	firstSecond = -62_135_596_800 // 0001-01-01T00:00:00Z
-	lastSecond   = 253_402_300_799 // 9999-12-31T23:59:59Z
+	lastSecond  = 253_402_300_799 // 9999-12-31T23:59:59Z
 )
 
 // New checks a Spec and returns its Grid. The error is of type [Errors] and holds everything that is
