@@ -58,6 +58,9 @@ func (d *decoder) value(node *yaml.Node, path string, v reflect.Value, rules ref
 		return
 	}
 	if isNull(node) && v.Kind() != reflect.Interface {
+		if d.structureOnly && path != "" {
+			return // how Go writes a list or a pointer that is not there
+		}
 		d.fail(path, codeMissingValue, "%s has no value: write one or leave the key out", lastOf(path))
 		return
 	}
@@ -362,13 +365,16 @@ func (d *decoder) freeScalar(node *yaml.Node, path string) (any, bool) {
 		}
 	case "!!float":
 		number, err := strconv.ParseFloat(node.Value, 64)
+		if isWhole := prefixLength(node.Value, "+-0123456789") == len(node.Value); isWhole && !d.structureOnly {
+			break // it would lose digits
+		}
 		if err == nil && !math.IsNaN(number) && !math.IsInf(number, 0) {
 			return number, true
 		}
 	case "!!str", "!!timestamp":
 		return node.Value, d.printable(node, path)
 	}
-	d.wrongType(node, path, "a value that JSON has"+quoteAdvice(node))
+	d.wrongType(node, path, "a value that JSON has exactly"+quoteAdvice(node))
 	return nil, false
 }
 

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
-	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -93,7 +94,7 @@ func (r *report) readYAML(data []byte) *yaml.Node {
 	root := document.Content[0]
 	switch {
 	case isNull(root):
-		r.failAt(root, "", codeEmptyFile, "the file is empty: a pipeline begins with a line such as pipeline: orders")
+		r.fail("", codeEmptyFile, "the file is empty: a pipeline begins with a line such as pipeline: orders")
 		return nil
 	case root.Kind != yaml.MappingNode:
 		r.failAt(root, "", codeWrongType, "found %s, expected a mapping that begins with a line such as pipeline: orders", describe(root))
@@ -112,8 +113,8 @@ func (r *report) readable(data []byte) bool {
 		case c == utf8.RuneError && size == 1:
 			r.add("", position{line: line, column: column}, codeNotUTF8, "the file is not in UTF-8: save it as UTF-8")
 			return false
-		case c < ' ' && !strings.ContainsRune("\t\n\r", c) || c == 0x7f:
-			r.add("", position{line: line, column: column}, codeControlCharacter, "the file holds a control character: take it out")
+		case unicode.IsControl(c) && c != '\t' && c != '\n' && !(c == '\r' && bytes.HasPrefix(rest, []byte("\r\n"))):
+			r.add("", position{line: line, column: column}, codeControlCharacter, fmt.Sprintf("the file holds the control character U+%04X: take it out", c))
 			return false
 		}
 		if column++; c == '\n' {

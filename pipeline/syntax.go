@@ -55,7 +55,7 @@ func (r *report) syntaxProblem(data []byte, err error) {
 	case strings.Contains(message, "',' or"):
 		message = fmt.Sprintf("a comma or the closing bracket is missing before this place; the bracket opens in line %d", reported+1)
 	case strings.Contains(message, "end of stream") && reported > 0:
-		at = reported
+		at = min(reported, len(lines)) // U+2028 is a line break for YAML alone
 		message = "a quote or bracket that opens here is never closed"
 	default:
 		message += "; look at the indentation, the colons and the quotes here and in the line before"
