@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -79,6 +80,11 @@ type listingRun struct {
 	stage      *warehouse.Stage
 	progress   *progress
 	throttled  int
+
+	// refusals and waited are what the attempt itself has sat out, for people.
+	refusals int
+	waited   time.Duration
+	reason   string
 }
 
 func (l *listingRun) read(ctx context.Context) (*step.Done, error) {
@@ -106,11 +112,19 @@ func (l *listingRun) read(ctx context.Context) (*step.Done, error) {
 		}
 	}
 	got := l.stage.Progress()
-	done := &step.Done{Rows: got.Rows, Pages: got.Pages}
-	if got.Restarts > 0 {
-		done.Note = fmt.Sprintf("the listing began again %d times", got.Restarts)
+	return &step.Done{Rows: got.Rows, Pages: got.Pages, Note: l.note(got)}, nil
+}
+
+// note says what operators should know of a listing that came to its end.
+func (l *listingRun) note(got warehouse.Progress) string {
+	var parts []string
+	if l.refusals > 0 {
+		parts = append(parts, fmt.Sprintf("refused %d times, waited %s; the last time: %s", l.refusals, l.waited.Round(time.Millisecond), l.reason))
 	}
-	return done, nil
+	if got.Restarts > 0 {
+		parts = append(parts, fmt.Sprintf("the listing began again %d times", got.Restarts))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // page asks for the next page and commits it with the position after it.
@@ -176,18 +190,19 @@ func (l *listingRun) restart(ctx context.Context, why error) error {
 // wait obeys a refusal: a short pause is sat out here, a longer one is asked of the workflow.
 func (l *listingRun) wait(ctx context.Context, verdict retry.Verdict, refusal error) error {
 	l.throttled++
-	pause, why := verdict.After, "it said so"
+	pause, why := verdict.After, "it asked for that"
 	if pause <= 0 {
 		policy := retryPolicy(l.in)
 		policy.Jitter, policy.Spread = bareRefusalJitter, true
-		pause, why = policy.Delay(l.throttled, l.activities.random()), "it did not say how long"
+		pause, why = policy.Delay(l.throttled, l.activities.random()), "it did not say for how long"
 	}
 	reason := fmt.Errorf("%w; waiting %s, since %s", refusal, pause.Round(time.Millisecond), why)
 	if pause > shortWait {
 		return &waitError{until: l.activities.now().Add(pause), throttled: l.throttled, err: reason}
 	}
-	activity.GetLogger(ctx).Info("throttled", "reason", l.activities.connections.Mask(reason.Error()))
-	release := l.progress.hold(l.activities.connections.Mask(reason.Error()))
+	l.refusals, l.waited, l.reason = l.refusals+1, l.waited+pause, l.activities.connections.Mask(reason.Error())
+	activity.GetLogger(ctx).Info("throttled", "reason", l.reason)
+	release := l.progress.hold(l.reason)
 	defer release()
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -36,9 +36,12 @@ func (a *Activities) ExtractFile(ctx context.Context, in step.Input) (step.Resul
 		}
 		defer file.Close()
 		pin := file.Pin()
-		done := &step.Done{Pin: &step.Pin{
-			Path: pin.Path, Missing: pin.Missing, Size: pin.Size, ModTime: pin.ModTime, ETag: pin.ETag, MD5: pin.MD5,
-		}}
+		done := &step.Done{
+			Pin: &step.Pin{
+				Path: pin.Path, Missing: pin.Missing, Size: pin.Size, ModTime: pin.ModTime, ETag: pin.ETag, MD5: pin.MD5,
+			},
+			Note: fmt.Sprintf("%s, %d bytes", pin.Path, pin.Size),
+		}
 		if pin.Missing {
 			done.Note = pin.Path + " is missing: no rows"
 		}

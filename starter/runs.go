@@ -206,11 +206,11 @@ func attributesOf(name string, owned interval.Interval, kind step.Kind, usable m
 
 // join finds out whose the open run is.
 func (p *program) join(ctx context.Context, o *online, report started) (client.WorkflowRun, started, error) {
-	described, err := o.DescribeWorkflowExecution(ctx, report.WorkflowID, "")
+	described, err := o.DescribeWorkflow(ctx, report.WorkflowID, "")
 	if err != nil {
 		return nil, report, fmt.Errorf("look at the open run %s: %w", report.WorkflowID, err)
 	}
-	info := described.GetWorkflowExecutionInfo()
+	info := described.RawResponse.GetWorkflowExecutionInfo()
 	report.Joined = true
 	report.RunID = info.GetExecution().GetRunId()
 	report.Kind = memoText(info.GetMemo(), workflows.MemoKind)
@@ -282,13 +282,13 @@ func (p *program) printResult(result *workflows.RunResult) {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "STEP\tSTATE\tATTEMPTS\tROWS\tTABLE\tINSERTED\tDELETED\tNOTE")
 	for _, each := range result.Steps {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d", each.Name, each.State, each.Attempts, each.Rows)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s", each.Name, each.State, each.Attempts, each.RowCount())
 		if receipt := each.Receipt; receipt != nil {
 			fmt.Fprintf(table, "\t%s\t%d\t%d", receipt.Table, receipt.Inserted, receipt.Deleted)
 		} else {
 			fmt.Fprint(table, "\t\t\t")
 		}
-		fmt.Fprintf(table, "\t%s\n", each.Note)
+		fmt.Fprintf(table, "\t%s\n", each.Remarks())
 	}
 	table.Flush()
 }

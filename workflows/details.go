@@ -31,17 +31,26 @@ func (r *run) details(now time.Time) string {
 	for _, name := range r.order {
 		n := r.nodes[name]
 		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s |\n", name, n.report.State,
-			count(n.report.State, int64(n.report.Attempts)), count(n.report.State, n.report.Rows), n.took(now), cell(n.note()))
+			n.report.count(int64(n.report.Attempts)), n.report.RowCount(), n.took(now), cell(n.note()))
 	}
 	return text.String()
 }
 
 // count leaves out a zero of a step that has not ended.
-func count(state State, n int64) string {
-	if n == 0 && state != StateDone {
+func (s StepReport) count(n int64) string {
+	if n == 0 && s.State != StateDone {
 		return ""
 	}
 	return fmt.Sprint(n)
+}
+
+// RowCount returns the number of rows for people; empty where nobody has counted yet, as for a file
+// that is only looked up, and read by its load.
+func (s StepReport) RowCount() string {
+	if s.Pages == 0 && s.Receipt == nil {
+		return ""
+	}
+	return s.count(s.Rows)
 }
 
 func (n *node) took(now time.Time) string {
@@ -55,29 +64,43 @@ func (n *node) took(now time.Time) string {
 	}
 }
 
-// note says for a load what it changed.
+// Remarks says in a line what is not in the columns: what a load did with rows that it did not
+// insert, the error of a step that failed, what a waiting one waits for.
+func (s StepReport) Remarks() string {
+	var parts []string
+	if receipt := s.Receipt; receipt != nil {
+		for _, each := range []struct {
+			rows int64
+			what string
+		}{
+			{receipt.Unchanged, "unchanged"},
+			{receipt.Stale, "older than the table's, left alone"},
+			{receipt.Duplicates, "superseded in the same load"},
+			{receipt.Dropped, "outside the interval, dropped"},
+		} {
+			if each.rows > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", each.rows, each.what))
+			}
+		}
+	}
+	if s.Note != "" {
+		parts = append(parts, s.Note)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// note says for a load what it changed, too.
 func (n *node) note() string {
+	remarks := n.report.Remarks()
 	receipt := n.report.Receipt
 	if receipt == nil {
-		return n.report.Note
+		return remarks
 	}
-	parts := []string{fmt.Sprintf("%s: +%d −%d", receipt.Table, receipt.Inserted, receipt.Deleted)}
-	if receipt.Dropped > 0 {
-		parts = append(parts, fmt.Sprintf("%d outside the interval dropped", receipt.Dropped))
+	change := fmt.Sprintf("%s: %d inserted, %d deleted", receipt.Table, receipt.Inserted, receipt.Deleted)
+	if remarks == "" {
+		return change
 	}
-	if receipt.Duplicates > 0 {
-		parts = append(parts, fmt.Sprintf("%d superseded in the same load", receipt.Duplicates))
-	}
-	if receipt.Unchanged > 0 {
-		parts = append(parts, fmt.Sprintf("%d unchanged", receipt.Unchanged))
-	}
-	if receipt.Stale > 0 {
-		parts = append(parts, fmt.Sprintf("%d not newer, left alone", receipt.Stale))
-	}
-	if n.report.Note != "" {
-		parts = append(parts, n.report.Note)
-	}
-	return strings.Join(parts, ", ")
+	return change + "; " + remarks
 }
 
 // cellLimit keeps a row of the table readable.

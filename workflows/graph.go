@@ -36,7 +36,9 @@ type StepReport struct {
 	Name     string `json:"name"`
 	State    State  `json:"state"`
 	Attempts int    `json:"attempts,omitempty"`
-	Rows     int64  `json:"rows,omitempty"`
+	// Rows read or, for a load, written; Pages is zero for a step that reads none.
+	Rows  int64 `json:"rows"`
+	Pages int   `json:"pages,omitempty"`
 	// Note says what operators should know: the error, what is waited for, why it was skipped.
 	Note    string        `json:"note,omitempty"`
 	Receipt *step.Receipt `json:"receipt,omitempty"`
@@ -197,7 +199,7 @@ func (r *run) unmet(n *node) string {
 func (n *node) finish(done *step.Done) {
 	n.done = done
 	n.report.State = StateDone
-	n.report.Rows = done.Rows
+	n.report.Rows, n.report.Pages = done.Rows, done.Pages
 	n.report.Attempts = done.Attempt
 	n.report.Note = done.Note
 	n.report.Receipt = done.Receipt
