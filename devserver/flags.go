@@ -43,7 +43,10 @@ func flagError(flags *flag.FlagSet, err error) error {
 	const unknown = "flag provided but not defined: -"
 	name, isUnknown := strings.CutPrefix(err.Error(), unknown)
 	if !isUnknown {
-		return &usageError{fmt.Sprintf("%v (see: devserver %s --help)", err, flags.Name())}
+		// Package flag writes names with one dash.
+		message := strings.Replace(err.Error(), "for flag -", "for flag --", 1)
+		message = strings.Replace(message, "needs an argument: -", "needs an argument: --", 1)
+		return &usageError{fmt.Sprintf("%s (see: devserver %s --help)", message, flags.Name())}
 	}
 	hint := ""
 	if near := nearest(strings.TrimLeft(name, "-"), flags); near != "" {
@@ -53,13 +56,13 @@ func flagError(flags *flag.FlagSet, err error) error {
 		strings.TrimLeft(name, "-"), hint, flags.Name())}
 }
 
-// nearest returns the flag whose name is at most two edits, or a beginning, away from name.
+// nearest returns the flag that begins with name, or else the one whose name is at most two edits away.
 func nearest(name string, flags *flag.FlagSet) string {
 	best, bestDistance := "", 3
 	flags.VisitAll(func(f *flag.Flag) {
 		distance := editDistance(name, f.Name)
-		if len(name) > 2 && strings.HasPrefix(f.Name, name) {
-			distance = min(distance, 2)
+		if len(name) > 1 && strings.HasPrefix(f.Name, name) {
+			distance = 0
 		}
 		if len(f.Name) > 1 && distance < bestDistance {
 			best, bestDistance = f.Name, distance

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"strings"
 
 	temporallog "go.temporal.io/server/common/log"
 	"go.uber.org/zap"
@@ -26,7 +27,7 @@ func newServerLog(out io.Writer, level, format string) *serverLog {
 		encoder = zapcore.NewConsoleEncoder(temporallog.DefaultZapEncoderConfig)
 	}
 	core := zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), atomic)
-	return &serverLog{temporallog.NewZapLogger(zap.New(core)), atomic}
+	return &serverLog{temporallog.NewZapLogger(zap.New(withoutNexusHint{core})), atomic}
 }
 
 // quiet drops warnings from now on: a server that stops in good order warns of every connection that
@@ -35,4 +36,19 @@ func (l *serverLog) quiet() {
 	if l.level.Level() == zap.WarnLevel {
 		l.level.SetLevel(zap.ErrorLevel)
 	}
+}
+
+// withoutNexusHint drops the warning that there is no HTTP API, which is so on purpose here and would
+// be the only line that an undisturbed start prints.
+type withoutNexusHint struct{ zapcore.Core }
+
+func (c withoutNexusHint) With(fields []zapcore.Field) zapcore.Core {
+	return withoutNexusHint{c.Core.With(fields)}
+}
+
+func (c withoutNexusHint) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if strings.HasPrefix(entry.Message, "HTTP API port has not been set.") {
+		return checked
+	}
+	return c.Core.Check(entry, checked)
 }

@@ -46,24 +46,11 @@ type Query struct {
 // Answer is one line of output: Times or Error.
 type Answer struct {
 	Name string `json:"name"`
-	// Times are the nominal times, without jitter, in UTC. Never nil unless Error is set.
-	Times []time.Time `json:"times,omitempty"`
+	// Times are the nominal times, without jitter, in UTC. An empty list says that the schedule does
+	// not fire within the bounds; nil says that there is an Error.
+	Times []time.Time `json:"times,omitzero"`
 	// Error is the reason for which Temporal refuses the spec.
 	Error string `json:"error,omitempty"`
-}
-
-// MarshalJSON writes an empty list of times as [], to tell "never fires" from "refused".
-func (a Answer) MarshalJSON() ([]byte, error) {
-	if a.Error != "" {
-		return json.Marshal(struct {
-			Name  string `json:"name"`
-			Error string `json:"error"`
-		}{a.Name, a.Error})
-	}
-	return json.Marshal(struct {
-		Name  string      `json:"name"`
-		Times []time.Time `json:"times"`
-	}{a.Name, append([]time.Time{}, a.Times...)})
 }
 
 // Print answers the queries of in, one JSON object a line, on out. A line that is not a query is an
@@ -140,7 +127,7 @@ func answerTo(ctx context.Context, builder *scheduler.SpecBuilder, q Query) (Ans
 	if err != nil {
 		return Answer{Name: q.Name, Error: err.Error()}, nil
 	}
-	answer := Answer{Name: q.Name}
+	answer := Answer{Name: q.Name, Times: []time.Time{}}
 	for at := q.From; q.Limit == 0 || len(answer.Times) < q.Limit; {
 		if len(answer.Times)%1024 == 0 && ctx.Err() != nil {
 			return Answer{}, ctx.Err()

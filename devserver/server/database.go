@@ -143,6 +143,22 @@ func checkSchema(ctx context.Context, path string, have []string) error {
 	}
 }
 
+// checkpoint empties the write-ahead log of a database that nobody writes to any more. Without such a
+// log it does nothing.
+func checkpoint(path string) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+	defer cancel()
+	db, err := sql.Open("sqlite", "file:"+escapePath(path)+"?mode=rw")
+	if err != nil {
+		return fmt.Errorf("open database file %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, "pragma wal_checkpoint(truncate)"); err != nil {
+		return fmt.Errorf("move the log of database file %s into it: %w", path, err)
+	}
+	return nil
+}
+
 // columnsOf lists the columns of all tables as table.column.
 func columnsOf(ctx context.Context, db *sql.DB) ([]string, error) {
 	rows, err := db.QueryContext(ctx, `select t.name || '.' || c.name

@@ -129,10 +129,18 @@ func (s *Server) Stop() error {
 	go func() { stopped <- s.temporal.Stop() }()
 	select {
 	case err := <-stopped:
-		return errors.Join(err, s.unlock())
+		return errors.Join(err, s.checkpoint(), s.unlock())
 	case <-time.After(stopTimeout):
 		return fmt.Errorf("stop Temporal: still running after %s", stopTimeout)
 	}
+}
+
+// checkpoint moves the write-ahead log into the database file, so that the file alone is the state.
+func (s *Server) checkpoint() error {
+	if s.options.DatabaseFile == "" {
+		return nil
+	}
+	return checkpoint(s.options.DatabaseFile)
 }
 
 func (s *Server) unlock() error {
