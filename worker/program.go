@@ -137,12 +137,10 @@ func (p *program) work(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer connections.Close()
 	service, err := startService(c.String("listen"))
 	if err != nil {
-		return err
+		return errors.Join(err, connections.Close())
 	}
-	defer service.stop()
 
 	settings, err := dial.Read(c, p.environment)
 	if err != nil {
@@ -152,13 +150,19 @@ func (p *program) work(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer temporal.Close()
-
 	steps := activities.New(activities.Options{Connections: connections, StopGrace: c.Duration("stop-timeout")})
-	defer steps.Close()
 	logger.Info("worker starts", "address", settings.Address(), "namespace", settings.Namespace(),
 		"task_queue", c.String("task-queue"), "connections", connections.Names(), "listen", service.address())
-	return p.serve(c, temporal, steps, service, logger)
+	err = p.serve(c, temporal, steps, service, logger)
+	if errors.Is(err, errForced) {
+		// Steps are still running: closing what they work with would make them fail, and they could
+		// still tell Temporal so. The process ends instead, and they are tried again elsewhere.
+		return err
+	}
+	steps.Close()
+	temporal.Close()
+	service.stop()
+	return errors.Join(err, connections.Close())
 }
 
 // serve polls until a signal arrives, ctx ends or the worker fails for good.

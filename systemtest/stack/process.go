@@ -128,6 +128,12 @@ func (p *Process) Stop(timeout time.Duration) (int, error) {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return 0, fmt.Errorf("stop %s: %w", p.Name, err)
 	}
+	return p.Wait(timeout)
+}
+
+// Wait waits for the process to end by itself; it returns its exit code. One that does not end in
+// time is killed, which is an error.
+func (p *Process) Wait(timeout time.Duration) (int, error) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
@@ -135,7 +141,7 @@ func (p *Process) Stop(timeout time.Duration) (int, error) {
 		return p.command.ProcessState.ExitCode(), nil
 	case <-timer.C:
 		p.Kill()
-		return 0, fmt.Errorf("%s did not end within %s of SIGTERM and was killed\n%s", p.Name, timeout, p.Tail())
+		return 0, fmt.Errorf("%s did not end within %s and was killed\n%s", p.Name, timeout, p.Tail())
 	}
 }
 
