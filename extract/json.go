@@ -14,14 +14,6 @@ import (
 	"github.com/trancheflow/tranche/retry"
 )
 
-// decoder turns a body into rows.
-type decoder interface {
-	// decode calls yield with each row until that returns false, which makes it return errStopped.
-	decode(source io.Reader, yield func(row [][]byte) bool) error
-	// where says where in the body the decoder is: "record 17" or "line 17".
-	where() string
-}
-
 // source remembers the error with which a body ended, which decoders would wrap or hide, and bounds what
 // is read between two records.
 type source struct {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -250,13 +249,6 @@ func (l *Listing) shown(u *url.URL) string {
 	return shown.String()
 }
 
-// The formats of a source.
-const (
-	formatJSON   = "json"
-	formatNDJSON = "ndjson"
-	formatCSV    = "csv"
-)
-
 // newDecoder makes the decoder of a page, which tells the page what leads to the next one.
 func (l *Listing) newDecoder(page *Page) (decoder, error) {
 	var digest *xxhash.Digest
@@ -275,43 +267,4 @@ func (l *Listing) newDecoder(page *Page) (decoder, error) {
 		format.captures[l.pagination.More] = &page.more
 	}
 	return format.decoder()
-}
-
-// decoderSettings is what decides how a body is read, over HTTP and in files.
-type decoderSettings struct {
-	format     string
-	records    string
-	csv        *pipeline.CSV
-	columns    []pipeline.Column
-	digest     *xxhash.Digest
-	captures   map[string]*jsontext.Value
-	nullIsDone bool
-}
-
-func (s decoderSettings) decoder() (decoder, error) {
-	if s.format == formatCSV {
-		d, err := newCSVDecoder(s.csv, s.columns)
-		if err != nil {
-			return nil, err
-		}
-		d.digest = s.digest
-		return d, nil
-	}
-	f, err := newFields(s.columns)
-	if err != nil {
-		return nil, err
-	}
-	switch strings.ToLower(s.format) {
-	case formatJSON, "":
-		d, err := newJSONDecoder(f, s.records, s.captures)
-		if err != nil {
-			return nil, err
-		}
-		d.digest, d.nullIsDone = s.digest, s.nullIsDone
-		return d, nil
-	case formatNDJSON:
-		return &ndjsonDecoder{records{fields: f, digest: s.digest}}, nil
-	default:
-		return nil, retry.Permanentf(TypeBadSource, "format %q is not one of json, ndjson and csv", s.format)
-	}
 }

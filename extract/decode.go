@@ -1,0 +1,66 @@
+package extract
+
+import (
+	"io"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/trancheflow/tranche/pipeline"
+	"github.com/trancheflow/tranche/retry"
+)
+
+// The formats of a source.
+const (
+	formatJSON   = "json"
+	formatNDJSON = "ndjson"
+	formatCSV    = "csv"
+)
+
+// decoder turns a body into rows.
+type decoder interface {
+	// decode calls yield with each row until that returns false, which makes it return errStopped.
+	decode(source io.Reader, yield func(row [][]byte) bool) error
+	// where says where in the body the decoder is: "record 17" or "line 17".
+	where() string
+}
+
+// decoderSettings is what decides how a body is read, over HTTP and in files.
+type decoderSettings struct {
+	format     string
+	records    string
+	csv        *pipeline.CSV
+	columns    []pipeline.Column
+	digest     *xxhash.Digest
+	captures   map[string]*jsontext.Value
+	nullIsDone bool
+}
+
+func (s decoderSettings) decoder() (decoder, error) {
+	if s.format == formatCSV {
+		d, err := newCSVDecoder(s.csv, s.columns)
+		if err != nil {
+			return nil, err
+		}
+		d.digest = s.digest
+		return d, nil
+	}
+	f, err := newFields(s.columns)
+	if err != nil {
+		return nil, err
+	}
+	switch strings.ToLower(s.format) {
+	case formatJSON, "":
+		d, err := newJSONDecoder(f, s.records, s.captures)
+		if err != nil {
+			return nil, err
+		}
+		d.digest, d.nullIsDone = s.digest, s.nullIsDone
+		return d, nil
+	case formatNDJSON:
+		return &ndjsonDecoder{records{fields: f, digest: s.digest}}, nil
+	default:
+		return nil, retry.Permanentf(TypeBadSource, "format %q is not one of json, ndjson and csv", s.format)
+	}
+}
