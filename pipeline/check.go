@@ -26,6 +26,10 @@ type checker struct {
 }
 
 func (c *checker) check() {
+	if len(c.p.Steps) > maximumSteps {
+		c.fail("steps", codeOutOfRange, "a pipeline has at most %d steps, and this one has %d: split it", maximumSteps, len(c.p.Steps))
+		return
+	}
 	c.inlineSQL()
 	c.plainTexts()
 	c.full = c.p.Effective()
@@ -51,7 +55,10 @@ const (
 	// maximumPipelineName leaves room for the time in a workflow id, which Temporal limits to 1,000.
 	maximumPipelineName = 100
 	maximumStepName     = 60
-	maximumConnection   = 100
+	// maximumSteps keeps a run's history, some ten events for each step and more for each wait, well
+	// below the 51,200 events at which Temporal ends it.
+	maximumSteps      = 1000
+	maximumConnection = 100
 	// maximumTaskQueue is Temporal's default limit for ids and names.
 	maximumTaskQueue = 1000
 )

@@ -211,15 +211,26 @@ func (c *checker) table(at, table string) {
 		c.fail(at, codeBadName, "write the name without quotes: it is quoted for you")
 		return
 	}
-	lower, lowerSchema := strings.ToLower(name), strings.ToLower(schema)
-	if strings.HasPrefix(lower, "sqlite_") || strings.HasPrefix(lowerSchema, "pg_") || lowerSchema == "information_schema" {
-		c.fail(at, codeReservedName, "%q is one of the database's own", clip(table))
+	if owner := reservedTable(strings.ToLower(schema), strings.ToLower(name)); owner != "" {
+		c.fail(at, codeReservedName, "%q is reserved: tables of that name are %s own", clip(table), owner)
 		return
 	}
 	c.identifier(at, name, "a table")
 	if schema != "" {
 		c.identifier(at, schema, "a schema")
 	}
+}
+
+// reservedTable says whose table it would be, or "". The load ledger lives in the schema tranche, and
+// in a database without schemas in tables that begin with tranche_.
+func reservedTable(schema, table string) (owner string) {
+	switch {
+	case schema == "tranche" || schema == "" && strings.HasPrefix(table, "tranche_"):
+		return "the load ledger's"
+	case strings.HasPrefix(table, "sqlite_") || strings.HasPrefix(schema, "pg_") || schema == "information_schema":
+		return "the database's"
+	}
+	return ""
 }
 
 // TableName returns the two parts of Table; schema is "" when it is not written.
@@ -277,4 +288,7 @@ func sameKeys(a, b map[string]string) bool {
 	return slices.Equal(sortedNames(a), sortedNames(b))
 }
 
+// sortedNames lists the keys in an order that does not depend on that of the map.
+//
+//workflowcheck:ignore
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

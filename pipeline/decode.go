@@ -134,7 +134,7 @@ func (d *decoder) pairs(node *yaml.Node, path string, visit func(key, value *yam
 		switch {
 		case key.Tag == "!!merge":
 			d.failAt(key, inner, codeNotSupported, "merge keys (<<) are not supported: repeat the text; what holds for every step belongs under defaults")
-			d.failed[path] = true // which keys the mapping has is not known
+			d.spoil(path) // which keys the mapping has is not known
 		case key.Kind != yaml.ScalarNode || key.Tag != "!!str" || key.Anchor != "" || key.Style&yaml.TaggedStyle != 0:
 			d.failAt(key, path, codeWrongType, "%s cannot be a key: keys are text%s", describe(key), quoteAdvice(key))
 		case first[key.Value] != nil:

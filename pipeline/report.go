@@ -15,8 +15,9 @@ type report struct {
 	file     string
 	problems Problems
 	places   map[string]position
-	// failed holds the paths that have a problem already. What follows from it is not worth saying.
-	failed map[string]bool
+	// failed holds the paths that have a problem already: what follows from it is not worth saying.
+	// holds has the paths that hold a failed one, and itself.
+	failed, holds map[string]bool
 	// secrets are the credentials that were found in the file: no message may repeat one.
 	secrets []string
 }
@@ -28,7 +29,7 @@ type position struct {
 }
 
 func newReport(file string) *report {
-	return &report{file: file, places: map[string]position{}, failed: map[string]bool{}}
+	return &report{file: file, places: map[string]position{}, failed: map[string]bool{}, holds: map[string]bool{}}
 }
 
 // place remembers where a path stands.
@@ -79,7 +80,7 @@ func (r *report) failAt(node *yaml.Node, path, code, format string, args ...any)
 
 func (r *report) add(path string, at position, code, message string) {
 	if path != "" {
-		r.failed[path] = true
+		r.spoil(path)
 	}
 	r.problems = append(r.problems, Problem{File: r.file, Line: at.line, Column: at.column, Path: path, Code: code, Message: message})
 }
@@ -96,15 +97,16 @@ func (r *report) positionOf(path string) position {
 	}
 }
 
-// broken reports whether something at or below the path has a problem already.
-func (r *report) broken(path string) bool {
-	for failed := range r.failed {
-		if below, ok := strings.CutPrefix(failed, path); ok && (below == "" || below[0] == '.' || below[0] == '[') {
-			return true
-		}
+// spoil marks a path as one that has a problem already.
+func (r *report) spoil(path string) {
+	r.failed[path] = true
+	for at := path; at != "" && !r.holds[at]; at = parentOf(at) {
+		r.holds[at] = true
 	}
-	return false
 }
+
+// broken reports whether something at or below the path has a problem already.
+func (r *report) broken(path string) bool { return r.holds[path] }
 
 // finish sorts the problems and takes every credential out of them.
 func (r *report) finish() Problems {
@@ -138,7 +140,7 @@ func (r *report) unknownField(key *yaml.Node, path string, t reflect.Type) {
 	}
 	advice := "the keys here are " + keyList(fields)
 	if meant := suggest(key.Value, names); meant != "" {
-		r.failed[join(path, meant)] = true
+		r.spoil(join(path, meant))
 		advice = "did you mean " + meant + "?"
 	} else if meant := suggestBelow(key.Value, t); meant != "" {
 		advice = "did you mean " + meant + "?"

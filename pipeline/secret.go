@@ -47,7 +47,7 @@ var secretPatterns = []secretPattern{
 
 var (
 	// secretHeaders carry credentials whatever their value is.
-	secretHeaders = regexp.MustCompile(`(?i)^(?:(?:proxy-)?authorization|cookie|.*api-?key|.*(?:auth|access|security|private|session|csrf)-?token|token|.*-secret|.*password)$`)
+	secretHeaders = regexp.MustCompile(`(?i)^(?:(?:proxy-)?authorization|cookie|.*(?:api|auth|access|subscription)-?key|.*(?:auth|access|security|private|session|csrf)-?token|token|.*-secret|.*password)$`)
 	// secretParameters are keys under query, and anywhere that free text stands, with a value.
 	secretParameters = regexp.MustCompile(`(?i)^(?:` + secretWords + `|access_?key|secret_access_key|private_?key|credentials?|bearer|auth)$`)
 	// onlyTemplate is a value that comes from the interval alone.

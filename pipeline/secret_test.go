@@ -38,6 +38,7 @@ func secretCases() []secretCase {
 		{"authorization from the environment", "${TOKEN}", "headers", `authorization: "Bearer SECRET"`, "11:33"},
 		{"cookie", "session=" + token, "headers", `Cookie: SECRET`, "11:26"},
 		{"api key header", token, "headers", `X-Api-Key: SECRET`, "11:29"},
+		{"subscription key header", token, "headers", `Ocp-Apim-Subscription-Key: SECRET`, "11:45"},
 		{"token header", token, "headers", `X-Auth-Token: SECRET`, "11:32"},
 		{"unknown header with a bearer token", token, "headers", `X-Upstream: Bearer SECRET`, "11:30"},
 		{"query token", token, "query", `token: SECRET`, "11:23"},

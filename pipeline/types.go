@@ -43,7 +43,8 @@ type Pipeline struct {
 	Notify *Notify `yaml:"notify,omitempty" json:"notify,omitempty"`
 	// Defaults hold for every step that says nothing itself.
 	Defaults Defaults `yaml:"defaults,omitempty" json:"defaults"`
-	// Steps are the nodes of the graph; at least one. The order in the file does not matter.
+	// Steps are the nodes of the graph; at least one, at most 1,000. The order in the file does not
+	// matter.
 	Steps []Step `yaml:"steps" json:"steps" required:"true"`
 
 	// Digest is the SHA-256, in hex, of the canonical form of what decides the rows. It is
@@ -378,7 +379,8 @@ type Load struct {
 	// From names the step whose rows are loaded; it is needed by this step, said or not.
 	From string `yaml:"from" json:"from" required:"true"`
 	// Table is the target, `table` or `schema.table`. It is created from the source's columns when
-	// it is missing.
+	// it is missing. The schema `tranche`, and tables that begin with `tranche_` where no schema is
+	// written, are the load ledger's.
 	Table string `yaml:"table" json:"table" required:"true"`
 	// Disposition is how the load writes: `delete+insert` (the interval's slice is replaced),
 	// `upsert` (by `unique_key`; nothing is deleted) or `replace` (the whole table).
