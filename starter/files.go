@@ -165,6 +165,9 @@ func isPipeline(path string) (bool, error) {
 
 // intervalOf returns the interval of a pipeline that --interval names by its start.
 func intervalOf(p *pipeline.Pipeline, start string) (interval.Interval, error) {
+	if start == "" {
+		return interval.Interval{}, usagef("--interval is missing: say where the interval starts, such as --interval 2026-01-15")
+	}
 	location, err := p.Location()
 	if err != nil {
 		return interval.Interval{}, err

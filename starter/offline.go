@@ -112,7 +112,7 @@ Example: starter render pipelines/orders/pipeline.yaml --interval 2026-01-15`,
 }
 
 func intervalFlag() cli.Flag {
-	return &cli.StringFlag{Name: "interval", Required: true,
+	return &cli.StringFlag{Name: "interval",
 		Usage: "`START` of the interval: a date or time in the pipeline's zone, or an instant with an offset"}
 }
 
