@@ -266,7 +266,7 @@ func TestAttributesAreAddedToAFileThatLacksThem(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state.db")
 	p := start(t, "--port", "0", "--headless", "-f", file, "--no-search-attributes")
-	if err := startRun(t, p.dial(t), "run"); err == nil || !strings.Contains(err.Error(), "TranchePipeline") && !strings.Contains(err.Error(), "Tranche") {
+	if err := startRun(t, p.dial(t), "run"); err == nil || !strings.Contains(err.Error(), "no mapping defined for search attribute Tranche") {
 		t.Errorf("start without the attributes registered: %v, want an error that names one", err)
 	}
 	p.end(t, syscall.SIGTERM)
@@ -313,7 +313,7 @@ func TestPortInUse(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = taken.Close() })
 	number := taken.Addr().(*net.TCPAddr).Port
-	port := strconv.Itoa(number)
+	port, free := strconv.Itoa(number), freePort(t)
 	for name, test := range map[string]struct {
 		want string
 		args []string
@@ -322,7 +322,7 @@ func TestPortInUse(t *testing.T) {
 		"UI":           {"port " + port + " (UI, on 127.0.0.1) is in use: end the program that has it, or choose another with --ui-port", []string{"--port", "0", "--ui-port", port}},
 		"UI, derived":  {"it is --port plus 1000", []string{"--port", strconv.Itoa(number - 1000)}},
 		"metrics":      {"--metrics-port", []string{"--port", "0", "--metrics-port", port}},
-		"twice":        {"(metrics, on 127.0.0.1) is in use", []string{"--port", "0", "--http-port", "9991", "--metrics-port", "9991"}},
+		"twice":        {"(metrics, on 127.0.0.1) is in use", []string{"--port", "0", "--http-port", free, "--metrics-port", free}},
 		"out of range": {"the highest --port is 61535", []string{"--port", "65000"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -330,6 +330,17 @@ func TestPortInUse(t *testing.T) {
 			wantRun(t, 1, test.want, append([]string{"server", "start-dev"}, test.args...)...)
 		})
 	}
+}
+
+// freePort returns a port that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 func TestDatabaseFileIsRefused(t *testing.T) {
