@@ -26,7 +26,8 @@ type order struct {
 	Day          int
 	Fence        int64
 	Rows         int
-	WaitAfter    int // zero: it does not wait
+	WaitAfter    int  // zero: it does not wait
+	Stage        bool // append a page to a stage instead
 	OrderedAt    string
 	CustomerText string
 }
@@ -60,12 +61,31 @@ func child(text string, in io.Reader, out io.Writer) int {
 			_, _ = input.ReadString('\n') // the parent's line, or its end
 		}
 	})
-	if _, err := w.Load(ctx, req); err != nil {
+	if o.Stage {
+		err = appendPage(ctx, w, stageOf(o.Fence), req.Rows)
+	} else {
+		_, err = w.Load(ctx, req)
+	}
+	if err != nil {
 		fmt.Fprintln(out, retry.Classify(err).Type)
 		return 1
 	}
 	fmt.Fprintln(out, "loaded")
 	return 0
+}
+
+func stageOf(fence int64) warehouse.StageRef {
+	return warehouse.StageRef{Pipeline: "orders", RunID: "run", Step: "extract", Interval: day(15), Columns: columns(orderColumns), Fence: fence}
+}
+
+// appendPage takes the stage over and writes its next and last page.
+func appendPage(ctx context.Context, w *warehouse.Warehouse, ref warehouse.StageRef, page warehouse.Rows) error {
+	stage, err := w.OpenStage(ctx, ref)
+	if err != nil {
+		return err
+	}
+	_, err = stage.AppendPage(ctx, stage.Progress().Pages+1, page, func() (string, bool, error) { return "", true, nil })
+	return err
 }
 
 // numbered are rows with the ids 1 to n.
@@ -221,6 +241,30 @@ func TestStoppedInTheMiddle(t *testing.T) {
 		}
 		p.expect("Fenced")
 		b.expect("select customer, count(*) from orders group by customer", "new|1")
+	})
+}
+
+// The same for a page of a stage: its newer owner goes on, the stopped one is turned away.
+func TestStoppedInAPage(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bench) {
+		p := startChild(t, order{Config: b.config, Day: 15, Fence: 2, Rows: 20_000, WaitAfter: 19_000, OrderedAt: noon, CustomerText: "late", Stage: true})
+		p.expect("ready")
+		p.signal(syscall.SIGSTOP)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := appendPage(ctx, b.Warehouse, stageOf(3), numbered(5, noon, "new", nil)); err != nil {
+			t.Fatalf("the newer attempt: %v", err)
+		}
+		p.signal(syscall.SIGCONT)
+		if _, err := io.WriteString(p.stdin, "go\n"); err != nil {
+			t.Fatal(err)
+		}
+		p.expect("Fenced")
+		req := orders(15, 4)
+		ref := stageOf(0)
+		req.Rows, req.Stage, req.StagedRows = nil, &ref, 5
+		b.load(req)
+		b.expect("select customer, count(*) from orders group by customer", "new|5")
 	})
 }
 

@@ -92,7 +92,7 @@ var stateMeanings = map[string]string{
 // wordyClasses are the SQLSTATE classes whose messages speak of sessions, names and resources.
 var wordyClasses = map[string]bool{
 	"08": true, "25": true, "28": true, "3D": true, "3F": true, "40": true, "42": true,
-	"53": true, "55": true, "57": true, "58": true,
+	"53": true, "54": true, "55": true, "57": true, "58": true,
 }
 
 // meaning returns what may be said of an error with this state.

@@ -78,6 +78,8 @@ func (j *job) run(ctx context.Context) (Receipt, error) {
 		return Receipt{}, err
 	}
 	defer src.close(s)
+	j.alive.run(j.req.Progress)
+	defer j.alive.stop()
 	l := lock{key: j.receiptKey(view.name), table: view.name, exclusive: view.exclusive, fence: j.req.Fence}
 	for {
 		if err := s.begin(ctx, l); err != nil {

@@ -27,6 +27,7 @@ type job struct {
 	hidden  bool    // the load cannot do without the hidden interval column
 
 	fixed []fixedColumn // what is filled in, known once the table is
+	alive pulse
 }
 
 // plan checks what can be checked without the database.

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/trancheflow/tranche/pipeline"
+	"github.com/trancheflow/tranche/retry"
 )
 
 // lockPatience is how long a session waits for a lock of ours before it looks whether the holder has
@@ -466,7 +467,11 @@ func neutral(ctx context.Context, err error) error {
 	}
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
-		return stopped(ctx, err)
+		err = stopped(ctx, err)
+		if ctx.Err() == nil && pgconn.SafeToRetry(err) {
+			return retry.TransientError(retry.TypeNetwork, err) // such as a session that was found closed
+		}
+		return err
 	}
 	// A cancel request is our own doing when the context has ended.
 	if refused.Code == "57014" && ctx.Err() != nil {

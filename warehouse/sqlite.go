@@ -110,7 +110,7 @@ func (d *sqlite) connect(ctx context.Context) (*sqlite3.Conn, error) {
 	}
 	// synchronous=FULL: in WAL mode NORMAL may lose the last commits at a power failure, and with them
 	// receipts that somebody has acted upon.
-	for _, pragma := range []string{"journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"} {
+	for _, pragma := range []string{"journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF", walLimit} {
 		if err := conn.Exec("PRAGMA " + pragma); err != nil {
 			conn.Close()
 			return nil, neutralSQLite(ctx, nil, err)
@@ -118,6 +118,9 @@ func (d *sqlite) connect(ctx context.Context) (*sqlite3.Conn, error) {
 	}
 	return conn, nil
 }
+
+// walLimit keeps the write-ahead log from staying as large as the largest load, 64 MiB.
+const walLimit = "journal_size_limit=67108864"
 
 // escapePath writes a path into a file: URI (SQLite documentation, "Uniform Resource Identifiers").
 func escapePath(path string) string {

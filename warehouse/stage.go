@@ -10,6 +10,7 @@ import (
 
 	"github.com/trancheflow/tranche/interval"
 	"github.com/trancheflow/tranche/pipeline"
+	"github.com/trancheflow/tranche/retry"
 )
 
 // StageRef names the staged rows of one step of one run, and the attempt that is to write them.
@@ -226,6 +227,7 @@ func (st *Stage) AppendPage(ctx context.Context, number int, rows Rows, after fu
 	defer reader.close()
 	position, done, err := st.append(ctx, number, reader, after)
 	if err != nil {
+		err = st.explain(ctx, err)
 		st.w.reject(ctx, st.ref.Pipeline, st.ref.Step, st.ref.RunID, st.ref.Interval, err)
 		return 0, fmt.Errorf("stage %s, page %d: %w", st.ref, number, err)
 	}
@@ -273,6 +275,22 @@ func (st *Stage) append(ctx context.Context, number int, reader *rowReader, afte
 		return "", false, permanent(TypeFenced, "a newer attempt has taken over the stage")
 	}
 	return position, done, s.commit(ctx)
+}
+
+// explain finds out whether a session was lost because a newer attempt ended it.
+func (st *Stage) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil || retry.Classify(err).Class != retry.Transient {
+		return err
+	}
+	s, connectErr := st.w.db.acquire(ctx)
+	if connectErr != nil {
+		return err
+	}
+	defer s.release()
+	if r, readErr := st.w.stageRecord(ctx, s, st.ref.name()); readErr == nil && r.fence > st.ref.Fence {
+		return permanent(TypeFenced, "a newer attempt has taken over the stage")
+	}
+	return err
 }
 
 // owned checks that this attempt may still write the page.

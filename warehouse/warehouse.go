@@ -10,6 +10,15 @@
 // The ledger (receipts, outcomes, owners, stages, rejected values) lives beside the tables: in the
 // schema "tranche" of PostgreSQL, in tables beginning with "tranche_" in SQLite.
 //
+// # What is not promised
+//
+// A process that is stopped (not killed) inside SQLite's writing transaction holds the file's lock until
+// it goes on: nobody can take it away, and other loads end as transient errors after the busy timeout. The transaction is kept
+// short for that reason: all rows are had before it begins. On PostgreSQL the next attempt ends the
+// stopped one's session, for which both must have the same role, or the right pg_signal_backend.
+//
+// Tables are not watched: what other programs write to a slice is gone with the next load of it.
+//
 // # Errors
 //
 // Errors that the package names itself are retry.Errors of these types:
@@ -137,8 +146,9 @@ type LoadRequest struct {
 	// Rows are the source.
 	Rows Rows
 
-	// Progress is called every few thousand rows with the number of rows read so far, and from no
-	// more than one goroutine at a time. Optional.
+	// Progress is called every few thousand rows with the number of rows read so far, and every second
+	// while the database, and not the source, is what is waited for. It is called from one goroutine
+	// at a time. Optional.
 	Progress func(rows int64)
 }
 

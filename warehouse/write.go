@@ -35,7 +35,9 @@ func (j *job) source(ctx context.Context, s session, v *view) (*source, error) {
 	}
 	j.markKey()
 	reader := newRowReader(j.columns, j.req.Rows, 1)
-	reader.progress = j.req.Progress
+	if j.req.Progress != nil {
+		reader.progress = func(rows int64) { j.alive.report(j.req.Progress, rows) }
+	}
 	src := &source{reader: reader}
 	err := j.open(ctx, s, src)
 	if err != nil {
@@ -159,6 +161,10 @@ func (j *job) write(ctx context.Context, s session, src *source, r *Receipt) err
 }
 
 func (j *job) writeStream(ctx context.Context, s session, src *source, r *Receipt) error {
+	if src.rows == rowSource(src.reader) { // the source's own pace is what counts then
+		j.alive.pause(true)
+		defer j.alive.pause(false)
+	}
 	n, err := s.copyRows(ctx, j.table.quoted(), src.rows, j.fixed, false)
 	if err != nil {
 		return err
