@@ -30,11 +30,12 @@ func newServerLog(out io.Writer, level, format string) *serverLog {
 	return &serverLog{temporallog.NewZapLogger(zap.New(withoutNexusHint{core})), atomic}
 }
 
-// quiet drops warnings from now on: a server that stops in good order warns of every connection that
-// it closes itself. A level chosen below warn stays.
+// quiet drops everything but fatal entries from now on: the services of a server that stops in good
+// order report each other's absence, as warnings and as errors. Levels chosen with --log-level to see
+// more, or only errors, stay.
 func (l *serverLog) quiet() {
 	if l.level.Level() == zap.WarnLevel {
-		l.level.SetLevel(zap.ErrorLevel)
+		l.level.SetLevel(zap.FatalLevel)
 	}
 }
 

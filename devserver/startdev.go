@@ -90,6 +90,8 @@ func startDev(ctx context.Context, args []string, std stdio) error {
 	if err != nil {
 		return err
 	}
+	// Whatever ends the server in good order, a signal during the start too, ends it quietly.
+	context.AfterFunc(ctx, logs.quiet)
 	s, err := server.Start(ctx, options)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -101,7 +103,6 @@ func startDev(ctx context.Context, args []string, std stdio) error {
 		return errors.Join(err, s.Stop())
 	}
 	<-ctx.Done()
-	logs.quiet()
 	if readyFile != "" {
 		_ = os.Remove(readyFile)
 	}
