@@ -133,7 +133,7 @@ func TestUsageErrors(t *testing.T) {
 		"intervals|--cron|0 0 * * *|--tmiezone|x":                                   "tmiezone",
 		"validate|missing.yaml":                                                     "missing.yaml",
 		"render|a|b|--interval|2026-01-01":                                          "exactly one FILE",
-		"render|x.yaml":                                                             "interval",
+		"render|PIPELINE":                                                           "interval",
 		"runs|a|b":                                                                  "at most one",
 		"setup|now":                                                                 "no arguments",
 	} {
