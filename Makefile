@@ -46,7 +46,7 @@ demo: build devserver ## run the three example pipelines twice, end to end; KEEP
 .PHONY: test
 test: build devserver ## run all tests, against a real Temporal and a real PostgreSQL
 	scripts/with-postgres go test $(TESTFLAGS) ./...
-	cd devserver && go test $(TESTFLAGS) ./...
+	cd devserver && go test -vet=off $(TESTFLAGS) ./...
 
 .PHONY: race
 race: build devserver ## run the tests with the race detector (needs a C compiler)
@@ -60,6 +60,10 @@ fuzz: ## fuzz every parser for FUZZTIME each
 .PHONY: bench
 bench: build ## measure loads of a million rows against psql and sqlite3
 	scripts/with-postgres go run ./systemtest/bench $(BENCHFLAGS)
+
+.PHONY: zones
+zones: ## take the time zone database of the installed Go, after an update of either
+	go generate ./interval
 
 .PHONY: generate
 generate: ## write the JSON Schema and the pipeline reference again

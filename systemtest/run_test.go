@@ -559,3 +559,52 @@ func TestOutcomesAreInTheLedger(t *testing.T) {
 		}
 	})
 }
+
+// TestStagesOfTerminatedRunsAreDropped: a run that was terminated cannot clear up after itself.
+func TestStagesOfTerminatedRunsAreDropped(t *testing.T) {
+	t.Parallel()
+	databases(t, func(w *world) {
+		a := newAPI(w.t)
+		a.set("2026-01-15", 250)
+		a.set("2026-01-16", 3)
+		entered := make(chan struct{})
+		var once sync.Once
+		a.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Query().Get("page") == "2" {
+				once.Do(func() { close(entered) })
+				<-r.Context().Done()
+			}
+			return false
+		})
+		w.worker(w.connect(a.URL), "--sweep-interval", "100ms")
+		file := w.orders("defaults: { timeout: { heartbeat: 2s } }\n")
+		started := w.start(file, "2026-01-15")
+		<-entered
+		if stages, err := w.database.OpenStages(w.ctx); err != nil || len(stages) != 1 {
+			w.t.Fatalf("the open run has the stages %v: %v", stages, err)
+		}
+		if err := w.temporal.TerminateWorkflow(w.ctx, started.WorkflowID, started.RunID, "by the test"); err != nil {
+			w.t.Fatal(err)
+		}
+		ticker := time.NewTicker(20 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			stages, err := w.database.OpenStages(w.ctx)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if len(stages) == 0 {
+				break
+			}
+			select {
+			case <-w.ctx.Done():
+				w.t.Fatalf("the stages %v are never dropped", stages)
+			case <-ticker.C:
+			}
+		}
+		a.intercept(nil)
+		if r := w.run(file, "2026-01-15", 0); r.Result.Rows != 250 {
+			w.t.Errorf("the next run answers %+v", r)
+		}
+	})
+}

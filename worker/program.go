@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -112,6 +113,8 @@ reachable, 130 ended by a second signal.`,
 				Usage: "how many steps may run at a time"},
 			&cli.DurationFlag{Name: "stop-timeout", Value: defaultStopTimeout, EnvVars: []string{"TRANCHE_STOP_TIMEOUT"},
 				Usage: "how long a stopping worker lets its steps go on before it hands them back"},
+			&cli.DurationFlag{Name: "sweep-interval", Value: defaultSweepInterval, EnvVars: []string{"TRANCHE_SWEEP_INTERVAL"},
+				Usage: "how often staged rows of runs that were terminated are looked for and dropped"},
 			&cli.StringFlag{Name: "log-format", Value: "text", EnvVars: []string{"TRANCHE_LOG_FORMAT"}, Usage: "text or json"},
 			&cli.StringFlag{Name: "log-level", Value: "info", EnvVars: []string{"TRANCHE_LOG_LEVEL"}, Usage: "debug, info, warn or error"},
 		),
@@ -130,8 +133,8 @@ func (p *program) work(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return fmt.Errorf("the worker takes no arguments, but got %q; %w", c.Args().First(), errUsage)
 	}
-	if c.Int("max-activities") < 1 || c.Duration("stop-timeout") < 0 {
-		return fmt.Errorf("--max-activities must be at least 1 and --stop-timeout not negative; %w", errUsage)
+	if c.Int("max-activities") < 1 || c.Duration("stop-timeout") < 0 || c.Duration("sweep-interval") <= 0 {
+		return fmt.Errorf("--max-activities must be at least 1, --stop-timeout not negative and --sweep-interval above 0; %w", errUsage)
 	}
 	connections, err := p.connections(c.String("connections"))
 	if err != nil {
@@ -186,6 +189,11 @@ func (p *program) serve(c *cli.Context, temporal client.Client, steps *activitie
 	if err := polling.Start(); err != nil {
 		return fmt.Errorf("start polling task queue %s: %w", c.String("task-queue"), err)
 	}
+	ctx, stopSweeping := context.WithCancel(c.Context)
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() { sweep(ctx, temporal, steps, c.Duration("sweep-interval"), logger) })
+	defer sweeping.Wait()
+	defer stopSweeping()
 	service.ready(true)
 	if file := c.String("ready-file"); file != "" {
 		if err := writeReady(file, service.address()); err != nil {
