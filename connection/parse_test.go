@@ -2,6 +2,7 @@ package connection
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -212,4 +213,26 @@ func FuzzParse(f *testing.F) {
 			_ = set.Close()
 		}
 	})
+}
+
+// TestDocumentedFile reads the example of the package comment.
+func TestDocumentedFile(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("set.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var example []string
+	for line := range strings.Lines(string(source)) {
+		if text, ok := strings.CutPrefix(line, "//\t"); ok {
+			example = append(example, text)
+		}
+	}
+	set, err := Parse("connections.yaml", []byte(strings.Join(example, "")), func(string) (string, bool) { return "some-secret", true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Names()) != 4 || set.Close() != nil {
+		t.Error(set.Names())
+	}
 }

@@ -3,6 +3,27 @@
 // They stand in connections.yaml, which only the worker reads. A pipeline file names a connection and
 // never says how to reach it or who asks. Secrets stand in that file only as ${NAME} of the
 // environment, and no error of this package holds one: see [Set.Mask].
+//
+//	connections:
+//	  shop:
+//	    http:
+//	      base_url: https://api.example.com/v1   # paths of steps are appended
+//	      headers: { X-Client: tranche }         # sent to this host only
+//	      bearer: "${SHOP_TOKEN}"                # or basic: { username: reader, password: "${PW}" }
+//	      api_key: { header: X-Key, value: "${KEY}" } # or { query: key, value: "${KEY}" }
+//	      timeout: 30s              # to connect, and then for the answer's header; default 30s
+//	      idle_timeout: 30s         # for each KiB of the answer's body; default 30s
+//	      requests_per_second: 10   # of each worker process; default: no limit
+//	      burst: 5                  # requests that may go at once after a pause; default 1
+//	      max_in_flight: 4          # of each worker process; default: no limit
+//	      allowed_hosts: [files.example.com, "other.example.com:8443"] # links and redirects may lead there; no credentials do
+//	      retry_on_status: [500]    # transient here, beside 408, 425, 502, 503 and 504
+//	  analytics: { postgres: { url: "postgres://reader@db.example.com/sales", password: "${DB_PASSWORD}" } }
+//	  local: { sqlite: { path: ./tranche.db } }  # relative to this file
+//	  lake: { files: { url: "s3://bucket/prefix?region=eu-west-1" } } # or gs://bucket/prefix, or a local folder
+//
+// ${NAME} may stand in any text and must not be empty. A value is put in as it is: what is part of a URL
+// must be percent-encoded in the variable, which is why a database's password has a key of its own.
 package connection
 
 import (

@@ -24,9 +24,9 @@ const (
 // lines is a stream of rows that repeats a block of them: making each anew would cost more than
 // reading it.
 type lines struct {
-	head, block string
-	blocks      int
-	rest        string
+	block  string
+	blocks int
+	rest   string
 }
 
 const blockRows = 1000
