@@ -1,0 +1,136 @@
+package systemtest
+
+import (
+	"flag"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.temporal.io/api/history/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/trancheflow/tranche/warehouse"
+)
+
+var record = flag.Bool("record", false, "record the histories that package workflows replays")
+
+// recordedVersion names the build whose histories are recorded. Histories are recorded from released
+// code, never from the change under test, and kept while such a run may still be open.
+const recordedVersion = "v0.1.0"
+
+// TestRecordHistories runs one of each kind of run and writes what Temporal kept of it to
+// workflows/testdata/replay. It does so only with -record.
+func TestRecordHistories(t *testing.T) {
+	if !*record {
+		t.Skip("skipped: records only with -record")
+	}
+	for name, scenario := range map[string]func(w *world, a *api) report{
+		"loaded": func(w *world, a *api) report {
+			return w.run(w.orders(), "2026-01-15", 0)
+		},
+		"failed": func(w *world, a *api) report {
+			a.intercept(answer404)
+			return w.run(w.orders(), "2026-01-15", 5)
+		},
+		"retried": func(w *world, a *api) report {
+			a.intercept(firstTimes(2, func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }))
+			return w.run(w.orders(), "2026-01-15", 0)
+		},
+		"waited": func(w *world, a *api) report {
+			a.intercept(firstTimes(2, func(w http.ResponseWriter) {
+				w.Header().Set("Retry-After", "3")
+				w.WriteHeader(http.StatusTooManyRequests)
+			}))
+			return w.run(w.orders("run_timeout: 40m\n"), "2026-01-15", 0)
+		},
+		"skipped": func(w *world, a *api) report {
+			a.intercept(answer404)
+			return w.run(w.write("skip.yaml", strings.Replace(read(w.t, w.orders()), "    http:", "    on_failure: skip\n    http:", 1)), "2026-01-15", 5)
+		},
+		"timed-out": func(w *world, a *api) report {
+			a.intercept(firstTimes(1000, func(w http.ResponseWriter) {
+				w.Header().Set("Retry-After", "3")
+				w.WriteHeader(http.StatusTooManyRequests)
+			}))
+			return w.run(w.orders("run_timeout: 5s\n", "defaults: { timeout: { start_to_close: 4s, schedule_to_close: 5s, heartbeat: 2s } }\n"), "2026-01-15", 5)
+		},
+		"cancelled": func(w *world, a *api) report {
+			entered := make(chan struct{})
+			var once sync.Once
+			a.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+				once.Do(func() { close(entered) })
+				<-r.Context().Done()
+				return true
+			})
+			file := w.orders()
+			started := w.start(file, "2026-01-15")
+			<-entered
+			if err := w.temporal.CancelWorkflow(w.ctx, started.WorkflowID, started.RunID); err != nil {
+				w.t.Fatal(err)
+			}
+			if err := w.temporal.GetWorkflow(w.ctx, started.WorkflowID, started.RunID).Get(w.ctx, nil); err == nil {
+				w.t.Fatal("the run was not cancelled")
+			}
+			return started
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, warehouse.DriverSQLite)
+			w.name = "replay" // what is recorded should not depend on the order of the tests
+			w.name += "-" + name
+			a := newAPI(t)
+			a.set("2026-01-15", 3)
+			w.worker(w.connect(a.URL))
+			r := scenario(w, a)
+			w.save(name, &history.History{Events: w.events(r.WorkflowID, r.RunID)})
+		})
+	}
+}
+
+func answer404(w http.ResponseWriter, _ *http.Request) bool {
+	w.WriteHeader(http.StatusNotFound)
+	return true
+}
+
+// firstTimes answers the first n requests.
+func firstTimes(n int, answer func(http.ResponseWriter)) func(http.ResponseWriter, *http.Request) bool {
+	var mutex sync.Mutex
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if n--; n < 0 {
+			return false
+		}
+		answer(w)
+		return true
+	}
+}
+
+// identities name the machine that recorded: as a field, and inside the text of errors.
+var identities = []*regexp.Regexp{
+	regexp.MustCompile(`("(?:identity|workerId|binaryChecksum|buildId)":\s*")[^"]*`),
+	regexp.MustCompile(`(identity: )[^)]*`),
+}
+
+func (w *world) save(name string, recorded *history.History) {
+	w.t.Helper()
+	data, err := protojson.MarshalOptions{Multiline: true, Indent: " "}.Marshal(recorded)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	folder := filepath.Join("..", "workflows", "testdata", "replay")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, identity := range identities {
+		data = identity.ReplaceAll(data, []byte("${1}recorder"))
+	}
+	if err := os.WriteFile(filepath.Join(folder, recordedVersion+"-"+name+".json"), append(data, '\n'), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
