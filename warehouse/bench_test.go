@@ -2,6 +2,7 @@ package warehouse_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,10 +15,10 @@ import (
 	"github.com/trancheflow/tranche/warehouse"
 )
 
-const (
-	benchRows    = 1_000_000
-	benchColumns = "id bigint; ordered_at timestamptz; customer text; product text; quantity integer; price numeric(12,2); total numeric(12,2); note text"
-)
+// benchFlag is the number of rows of the benchmarks: go test -bench . -rows 5000000
+var benchFlag = flag.Int("rows", 1_000_000, "rows loaded by the benchmarks")
+
+const benchColumns = "id bigint; ordered_at timestamptz; customer text; product text; quantity integer; price numeric(12,2); total numeric(12,2); note text"
 
 // benchFile writes rows of one day as CSV and returns its path and content.
 func benchFile(b *testing.B) (string, []byte) {
@@ -25,7 +26,7 @@ func benchFile(b *testing.B) (string, []byte) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var buffer bytes.Buffer
 	start := day(15).Start
-	for i := range benchRows {
+	for i := range *benchFlag {
 		at := start.Add(time.Duration(random.Int64N(int64(24 * time.Hour)))).Truncate(time.Microsecond)
 		quantity, cents := random.IntN(50)+1, random.IntN(100_000)
 		fmt.Fprintf(&buffer, "%d,%s,customer-%d,product %d,%d,%d.%02d,%d.%02d,note %x\n", i+1, at.Format("2006-01-02T15:04:05.000000Z"),
@@ -72,8 +73,8 @@ func benchLoad(text []byte, fence int64) warehouse.LoadRequest {
 
 // reportRatio says how fast the load was beside the limit, measured just before it.
 func reportRatio(b *testing.B, limit, load time.Duration) {
-	b.ReportMetric(float64(benchRows*b.N)/load.Seconds(), "rows/s")
-	b.ReportMetric(float64(benchRows*b.N)/limit.Seconds(), "limit-rows/s")
+	b.ReportMetric(float64(*benchFlag*b.N)/load.Seconds(), "rows/s")
+	b.ReportMetric(float64(*benchFlag*b.N)/limit.Seconds(), "limit-rows/s")
 	b.ReportMetric(limit.Seconds()/load.Seconds(), "ratio")
 }
 
@@ -105,7 +106,7 @@ func BenchmarkPostgres(b *testing.B) {
 				if source == "staged" {
 					req = stageAll(b, t, req)
 				}
-				if r := t.load(req); r.Inserted != benchRows {
+				if r := t.load(req); r.Inserted != int64(*benchFlag) {
 					b.Fatalf("%+v", r)
 				}
 				load += time.Since(began)
@@ -130,7 +131,7 @@ func stageAll(b *testing.B, t *bench, req warehouse.LoadRequest) warehouse.LoadR
 	}
 	for page := 1; len(text) > 0; page++ {
 		end := 0
-		for range size {
+		for i := 0; i < size && end < len(text); i++ {
 			end += bytes.IndexByte(text[end:], '\n') + 1
 		}
 		chunk := text[:end]
@@ -162,7 +163,7 @@ func BenchmarkSQLite(b *testing.B) {
 				if source == "staged" {
 					req = stageAll(b, t, req)
 				}
-				if r := t.load(req); r.Inserted != benchRows {
+				if r := t.load(req); r.Inserted != int64(*benchFlag) {
 					b.Fatalf("%+v", r)
 				}
 				load += time.Since(began)
