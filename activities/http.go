@@ -81,10 +81,8 @@ type listingRun struct {
 	progress   *progress
 	throttled  int
 
-	// refusals and waited are what the attempt itself has sat out, for people.
-	refusals int
-	waited   time.Duration
-	reason   string
+	// waits are the pauses that the attempt itself has sat out, for people.
+	waits []string
 }
 
 func (l *listingRun) read(ctx context.Context) (*step.Done, error) {
@@ -115,11 +113,15 @@ func (l *listingRun) read(ctx context.Context) (*step.Done, error) {
 	return &step.Done{Rows: got.Rows, Pages: got.Pages, Note: l.note(got)}, nil
 }
 
+// shownWaits bounds how many pauses a note names.
+const shownWaits = 4
+
 // note says what operators should know of a listing that came to its end.
 func (l *listingRun) note(got warehouse.Progress) string {
 	var parts []string
-	if l.refusals > 0 {
-		parts = append(parts, fmt.Sprintf("refused %d times, waited %s; the last time: %s", l.refusals, l.waited.Round(time.Millisecond), l.reason))
+	if n := len(l.waits); n > 0 {
+		shown := l.waits[:min(n, shownWaits)]
+		parts = append(parts, fmt.Sprintf("throttled %d times: waited %s", n, strings.Join(shown, ", ")))
 	}
 	if got.Restarts > 0 {
 		parts = append(parts, fmt.Sprintf("the listing began again %d times", got.Restarts))
@@ -190,19 +192,21 @@ func (l *listingRun) restart(ctx context.Context, why error) error {
 // wait obeys a refusal: a short pause is sat out here, a longer one is asked of the workflow.
 func (l *listingRun) wait(ctx context.Context, verdict retry.Verdict, refusal error) error {
 	l.throttled++
-	pause, why := verdict.After, "it asked for that"
+	pause, why := verdict.After, "as asked"
 	if pause <= 0 {
 		policy := retryPolicy(l.in)
 		policy.Jitter, policy.Spread = bareRefusalJitter, true
-		pause, why = policy.Delay(l.throttled, l.activities.random()), "it did not say for how long"
+		pause, why = policy.Delay(l.throttled, l.activities.random()), "by backoff, since it did not say for how long"
 	}
-	reason := fmt.Errorf("%w; waiting %s, since %s", refusal, pause.Round(time.Millisecond), why)
+	length := pause.Round(time.Millisecond).String() + " " + why
+	reason := fmt.Errorf("%w; waiting %s", refusal, length)
 	if pause > shortWait {
 		return &waitError{until: l.activities.now().Add(pause), throttled: l.throttled, err: reason}
 	}
-	l.refusals, l.waited, l.reason = l.refusals+1, l.waited+pause, l.activities.connections.Mask(reason.Error())
-	activity.GetLogger(ctx).Info("throttled", "reason", l.reason)
-	release := l.progress.hold(l.reason)
+	l.waits = append(l.waits, length)
+	masked := l.activities.connections.Mask(reason.Error())
+	activity.GetLogger(ctx).Info("throttled", "reason", masked)
+	release := l.progress.hold(masked)
 	defer release()
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -27,14 +27,21 @@ func (r *run) details(now time.Time) string {
 	if r.note != "" {
 		fmt.Fprintf(&text, "%s\n\n", cell(r.note))
 	}
-	text.WriteString("| step | state | attempts | rows | took | note |\n| --- | --- | ---: | ---: | ---: | --- |\n")
+	row := func(cells ...string) {
+		text.WriteString("| " + strings.Join(cells, gap+" | ") + " |\n")
+	}
+	row("step", "state", "attempts", "rows", "took", "note")
+	text.WriteString("| --- | --- | --- | --- | --- | --- |\n")
 	for _, name := range r.order {
 		n := r.nodes[name]
-		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s |\n", name, n.report.State,
-			n.report.count(int64(n.report.Attempts)), n.report.RowCount(), n.took(now), cell(n.note()))
+		row(name, string(n.report.State), n.report.count(int64(n.report.Attempts)), n.report.RowCount(), n.took(now), cell(n.note()))
 	}
 	return text.String()
 }
+
+// gap keeps the columns apart: Temporal's UI (2.54.1) gives the cells of a table no padding, and trims
+// spaces, even those that do not break, at the end of a cell; a word joiner is not a space.
+const gap = "\u00a0\u00a0\u00a0\u2060"
 
 // count leaves out a zero of a step that has not ended.
 func (s StepReport) count(n int64) string {
