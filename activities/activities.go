@@ -97,9 +97,6 @@ func (a *Activities) warehouse(ctx context.Context, name string) (*warehouse.War
 	return opened, nil
 }
 
-// typeUnsupported is the type of the error for what this build cannot do.
-const typeUnsupported = "NotSupported"
-
 // retryPolicy is the step's policy as package retry sees it.
 func retryPolicy(in step.Input) retry.Policy {
 	declared := in.Step.Retry

@@ -282,7 +282,7 @@ func (p *program) printResult(result *workflows.RunResult) {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "STEP\tSTATE\tATTEMPTS\tROWS\tTABLE\tINSERTED\tDELETED\tNOTE")
 	for _, each := range result.Steps {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s", each.Name, each.State, each.Attempts, each.RowCount())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s", each.Name, each.State, each.AttemptCount(), each.RowCount())
 		if receipt := each.Receipt; receipt != nil {
 			fmt.Fprintf(table, "\t%s\t%d\t%d", receipt.Table, receipt.Inserted, receipt.Deleted)
 		} else {

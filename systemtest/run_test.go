@@ -297,10 +297,11 @@ func (w *world) awaitLoadAttempt(r report, attempt int32) {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		described, err := w.temporal.DescribeWorkflowExecution(w.ctx, r.WorkflowID, r.RunID) //nolint:staticcheck // pending activities are here
+		answer, err := w.temporal.DescribeWorkflow(w.ctx, r.WorkflowID, r.RunID)
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		described := answer.RawResponse
 		for _, pending := range described.GetPendingActivities() {
 			if pending.GetActivityType().GetName() == "load" && pending.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED && pending.GetAttempt() >= attempt {
 				return

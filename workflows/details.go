@@ -34,7 +34,7 @@ func (r *run) details(now time.Time) string {
 	text.WriteString("| --- | --- | --- | --- | --- | --- |\n")
 	for _, name := range r.order {
 		n := r.nodes[name]
-		row(name, string(n.report.State), n.report.count(int64(n.report.Attempts)), n.report.RowCount(), n.took(now), cell(n.note()))
+		row(name, string(n.report.State), n.report.AttemptCount(), n.report.RowCount(), n.took(now), cell(n.note()))
 	}
 	return text.String()
 }
@@ -49,6 +49,14 @@ func (s StepReport) count(n int64) string {
 		return ""
 	}
 	return fmt.Sprint(n)
+}
+
+// AttemptCount returns the number of attempts for people; empty where it is not known.
+func (s StepReport) AttemptCount() string {
+	if s.Attempts == 0 {
+		return ""
+	}
+	return fmt.Sprint(s.Attempts)
 }
 
 // RowCount returns the number of rows for people; empty where nobody has counted yet, as for a file

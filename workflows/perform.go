@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -19,6 +20,9 @@ const maximumRereads = 2
 // perform runs a step to its end. A load whose source is gone or has changed has that source read
 // again first.
 func (r *run) perform(ctx workflow.Context, n *node) (*step.Done, error) {
+	if n.definition.Activity != nil {
+		return r.executeForeign(ctx, n)
+	}
 	if n.definition.Load == nil {
 		done, _, err := r.execute(ctx, n, nil)
 		return done, err
@@ -91,6 +95,23 @@ func (r *run) execute(ctx workflow.Context, n *node, source *node) (*step.Done, 
 	}
 }
 
+// executeForeign runs an activity that is not ours, in whatever language: its input is the map of the
+// file with the interval added, its result is its own affair.
+func (r *run) executeForeign(ctx workflow.Context, n *node) (*step.Done, error) {
+	declared := n.definition.Activity
+	input := maps.Clone(declared.Input)
+	if input == nil {
+		input = map[string]any{}
+	}
+	input["interval"] = r.owner.Interval
+	options := activityOptions(n.definition, 0, n.definition.Timeout.ScheduleToClose.Std())
+	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), declared.Type, input).Get(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &step.Done{}, nil
+}
+
 // wait sleeps until a step may be tried again: no worker slot is held and no attempt used up.
 func (r *run) wait(ctx workflow.Context, n *node, wait *step.Wait, closeBy time.Time) error {
 	pause := wait.Until.Sub(workflow.Now(ctx))
@@ -159,6 +180,8 @@ func summary(s *pipeline.Step) string {
 		return fmt.Sprintf("%s: %s of %s", s.Name, s.File.Path, s.File.Connection)
 	case s.Load != nil:
 		return fmt.Sprintf("%s: %s into %s", s.Name, s.Load.Disposition, s.Load.Table)
+	case s.Activity != nil:
+		return fmt.Sprintf("%s: %s", s.Name, s.Activity.Type)
 	default:
 		return s.Name
 	}

@@ -327,6 +327,26 @@ func TestALoadHasItsSourceReadAgain(t *testing.T) {
 	}
 }
 
+func TestAnActivityOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	w := world{}
+	env := w.environment(t, day)
+	var got map[string]any
+	env.RegisterActivityWithOptions(func(_ context.Context, input map[string]any) (string, error) {
+		got = input
+		return "done", nil
+	}, activity.RegisterOptions{Name: "TrainModel"})
+	env.ExecuteWorkflow(RunType, RunInput{Version: RunVersion, Kind: step.Manual, Interval: &day,
+		Definition: definition(t, "", extract+load+"\n  - name: train\n    needs: [load]\n    activity: { type: TrainModel, input: { depth: 3 } }\n")})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	owned, _ := got["interval"].(map[string]any)
+	if got["depth"] != 3.0 || owned["start"] != "2026-01-15T00:00:00Z" || owned["end"] != "2026-01-16T00:00:00Z" {
+		t.Errorf("the activity was given %v", got)
+	}
+}
+
 func TestRunTimeout(t *testing.T) {
 	t.Parallel()
 	w := world{}
