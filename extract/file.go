@@ -28,7 +28,7 @@ const (
 )
 
 // missingWaitFor is how long a step with missing: wait stays away before it looks again.
-const missingWaitFor = time.Minute
+const missingWaitFor = 30 * time.Second
 
 // Pin says which version of which file an extract has seen. It holds no secrets.
 type Pin struct {
@@ -53,7 +53,7 @@ type File struct {
 // nil means UTC. ctx holds for all of the file's reading.
 //
 // A missing file is an error of the type FileMissing: permanent, throttled with missing: wait, so that
-// it is looked up again after a minute, or none with missing: empty.
+// it is looked up again half a minute later, or none with missing: empty.
 func OpenFile(ctx context.Context, files *connection.Files, spec *pipeline.File, iv interval.Interval, loc *time.Location) (*File, error) {
 	name, err := spec.Path.Execute(iv, loc)
 	if err != nil {

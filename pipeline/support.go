@@ -13,8 +13,6 @@ var notYet = []struct {
 	{stepsWith(func(s *Step) bool { return s.Query != nil }, "query"), "steps of the kind query are", "use an http or file step, or an activity of your own"},
 	{stepsWith(func(s *Step) bool { return s.SQL != nil }, "sql"), "steps of the kind sql are", "use an activity of your own"},
 	{stepsWith(func(s *Step) bool { return s.Exec != nil }, "exec"), "steps of the kind exec are", "use an activity of your own"},
-	{stepsWith(func(s *Step) bool { return s.Load != nil && s.Load.Disposition == DispositionReplace }, "load.disposition"), "the disposition replace is", "use delete+insert or upsert"},
-	{stepsWith(func(s *Step) bool { return s.File != nil && s.File.Missing == MissingWait }, "file.missing"), "waiting for a file is", "use missing: fail, with a retry policy that lasts as long as the file may take"},
 	{onSchedule(func(s *Schedule) bool { return s.Lookback > 0 }, "schedule.lookback"), "lookback is", "run the earlier intervals by hand"},
 	{onSchedule(func(s *Schedule) bool { return s.DependsOnPast }, "schedule.depends_on_past"), "depends_on_past is", "leave it out"},
 	{func(p *Pipeline) []string { return pathIf(p.Notify != nil, "notify") }, "notify is", "leave it out"},

@@ -609,3 +609,73 @@ func TestStagesOfTerminatedRunsAreDropped(t *testing.T) {
 		}
 	})
 }
+
+// TestReplaceKeepsTheNewestSnapshot: `replace` owns the whole table; an older snapshot never replaces a newer
+// one, and an empty one is refused unless the file says otherwise.
+func TestReplaceKeepsTheNewestSnapshot(t *testing.T) {
+	t.Parallel()
+	databases(t, func(w *world) {
+		a := newAPI(w.t)
+		a.set("2026-01-15", 5)
+		a.set("2026-01-16", 7)
+		w.worker(w.connect(a.URL))
+		file := w.write("replace.yaml", strings.Replace(read(w.t, w.orders()), "disposition: delete+insert, time_column: at", "disposition: replace", 1))
+		w.run(file, "2026-01-16", 0)
+		r := w.run(file, "2026-01-15", 0)
+		if got := w.content().rows; got != 7 || !strings.Contains(r.Result.Steps[1].Note, "newer snapshot") {
+			w.t.Errorf("an older snapshot leaves %d rows and notes %q", got, r.Result.Steps[1].Note)
+		}
+		if r := w.run(file, "2026-01-17", 5); !strings.Contains(r.Error, "allow_empty") || w.content().rows != 7 {
+			w.t.Errorf("an empty snapshot leaves %d rows and says %q", w.content().rows, r.Error)
+		}
+		allowed := w.write("replace.yaml", strings.Replace(read(w.t, file), "disposition: replace", "disposition: replace, allow_empty: true", 1))
+		if w.run(allowed, "2026-01-17", 0); w.content().rows != 0 {
+			w.t.Errorf("an empty snapshot that is allowed leaves %d rows", w.content().rows)
+		}
+	})
+}
+
+// TestWaitForAFile: a file that is not there yet is a durable wait and no failure.
+func TestWaitForAFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	w.worker(w.connect("http://127.0.0.1:1"))
+	file := w.write("pipeline.yaml", strings.ReplaceAll(`pipeline: NAME
+warehouse: warehouse
+task_queue: NAME
+schedule: { cron: "0 0 * * *", start_date: 2026-01-01 }
+defaults: { retry: { maximum_attempts: 1 } }
+steps:
+  - name: extract
+    file:
+      connection: files
+      path: "{{ date .Interval.Start }}.csv"
+      missing: wait
+      columns: [{ name: id, type: bigint }, { name: at, type: timestamptz }, { name: note, type: text }]
+  - name: load
+    load: { from: extract, table: orders, disposition: delete+insert, time_column: at }
+`, "NAME", w.name))
+	w.write("files/other.csv", "")
+	started := w.start(file, "2026-01-15")
+	w.awaitEvent(started, enums.EVENT_TYPE_TIMER_STARTED)
+	w.write("files/2026-01-15.csv", "id,at,note\n1,2026-01-15T00:00:00Z,a\n")
+	if r := w.run(file, "2026-01-15", 0); r.RunID != started.RunID || r.Result.Rows != 1 || r.Result.Steps[0].Attempts != 1 {
+		t.Errorf("the run answers %+v", r)
+	}
+}
+
+// awaitEvent waits until a run's history has an event of this type.
+func (w *world) awaitEvent(r report, kind enums.EventType) {
+	w.t.Helper()
+	stream := w.temporal.GetWorkflowHistory(w.ctx, r.WorkflowID, r.RunID, true, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for stream.HasNext() {
+		event, err := stream.Next()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if event.GetEventType() == kind {
+			return
+		}
+	}
+	w.t.Fatalf("%s ended without %s", r.WorkflowID, kind)
+}
