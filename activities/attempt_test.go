@@ -1,0 +1,164 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.uber.org/goleak"
+
+	"github.com/trancheflow/tranche/connection"
+	"github.com/trancheflow/tranche/pipeline"
+	"github.com/trancheflow/tranche/retry"
+	"github.com/trancheflow/tranche/step"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const secret = "TOKEN-abc123"
+
+func newActivities(t *testing.T) *Activities {
+	t.Helper()
+	set, err := connection.Parse("connections.yaml",
+		[]byte("connections:\n  shop: { http: { base_url: \"http://127.0.0.1:1\", bearer: \"${SHOP_TOKEN}\" } }\n"),
+		func(string) (string, bool) { return secret, true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := New(Options{Connections: set})
+	a.random = func() float64 { return 0.5 }
+	return a
+}
+
+// input has the policy 1 s, 2 s, 4 s and so on, up to 10 s, plus up to a fifth.
+func input() step.Input {
+	jitter := 0.2
+	return step.Input{Step: pipeline.Step{Name: "extract", Retry: pipeline.Retry{
+		InitialInterval: pipeline.Duration(time.Second), BackoffCoefficient: 2, MaximumInterval: pipeline.Duration(10 * time.Second), Jitter: &jitter,
+	}}}
+}
+
+// once runs one attempt that does this work.
+func once(t *testing.T, a *Activities, in step.Input, do work) (step.Result, error) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivityWithOptions(func(ctx context.Context, in step.Input) (step.Result, error) {
+		return a.attempt(ctx, in, do)
+	}, activity.RegisterOptions{Name: "attempt"})
+	value, err := env.ExecuteActivity("attempt", in)
+	if err != nil {
+		return step.Result{}, err
+	}
+	var result step.Result
+	if err := value.Get(&result); err != nil {
+		t.Fatal(err)
+	}
+	return result, nil
+}
+
+func TestErrorsAreMapped(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err      error
+		used     int
+		kind     string
+		final    bool
+		delay    time.Duration
+		contains string
+	}{
+		"permanent":                      {retry.Permanentf("CheckFailed", "2 rows"), 0, "CheckFailed", true, 0, "2 rows"},
+		"unknown is permanent":           {errors.New("odd"), 0, retry.TypeUnclassified, true, 0, "odd"},
+		"transient, with jitter":         {retry.TransientError("Network", errors.New("reset")), 0, "Network", false, 1100 * time.Millisecond, "reset"},
+		"attempts before a wait count":   {retry.TransientError("Network", errors.New("reset")), 2, "Network", false, 4400 * time.Millisecond, "reset"},
+		"the pause is capped":            {retry.TransientError("Network", errors.New("reset")), 40, "Network", false, 11 * time.Second, "reset"},
+		"what the other side asked wins": {retry.ThrottledError("RateLimited", time.Minute, errors.New("429")), 0, "RateLimited", false, time.Minute, "429"},
+		"secrets are masked":             {retry.Permanentf("HTTPStatus", "bad token %s", secret), 0, "HTTPStatus", true, 0, "bad token"},
+		"long texts are cut":             {errors.New(strings.Repeat("x", 1<<20)), 0, retry.TypeUnclassified, true, 0, "…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := input()
+			in.Used = test.used
+			_, err := once(t, newActivities(t), in, func(context.Context, *progress) (*step.Done, error) {
+				return nil, fmt.Errorf("list shop: %w", test.err)
+			})
+			var got *temporal.ApplicationError
+			if !errors.As(err, &got) {
+				t.Fatalf("the attempt ends with %v", err)
+			}
+			if got.Type() != test.kind || got.NonRetryable() != test.final || got.NextRetryDelay() != test.delay || !strings.Contains(got.Message(), test.contains) {
+				t.Errorf("got %s, final %t, after %s: %.80s", got.Type(), got.NonRetryable(), got.NextRetryDelay(), got.Message())
+			}
+			if strings.Contains(got.Error(), secret) || len(got.Message()) > errorLimit+100 {
+				t.Errorf("the error holds a secret or %d bytes", len(got.Message()))
+			}
+			var attempt int
+			if err := got.Details(&attempt); err != nil || attempt != 1 {
+				t.Errorf("the error tells of attempt %d, %v", attempt, err)
+			}
+		})
+	}
+}
+
+func TestAPanicIsOneErrorWithoutItsValue(t *testing.T) {
+	t.Parallel()
+	_, err := once(t, newActivities(t), input(), func(context.Context, *progress) (*step.Done, error) {
+		panic("a row: 4711")
+	})
+	var got *temporal.ApplicationError
+	if !errors.As(err, &got) || got.Type() != "Panic" || !got.NonRetryable() || strings.Contains(got.Error(), "4711") {
+		t.Errorf("the attempt ends with %v", err)
+	}
+}
+
+func TestAWaitIsAResult(t *testing.T) {
+	t.Parallel()
+	until := time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
+	result, err := once(t, newActivities(t), input(), func(context.Context, *progress) (*step.Done, error) {
+		return nil, fmt.Errorf("list: %w", &waitError{until: until, throttled: 3, err: errors.New("429 for " + secret)})
+	})
+	if err != nil || result.Wait == nil || !result.Wait.Until.Equal(until) || result.Wait.Throttled != 3 || result.Wait.Used != 0 {
+		t.Fatalf("the attempt answers %+v, %v", result.Wait, err)
+	}
+	if strings.Contains(result.Wait.Reason, secret) {
+		t.Errorf("the reason holds a secret: %s", result.Wait.Reason)
+	}
+}
+
+// TestHeartbeatsFallSilentWhenNothingMoves uses a clock of its own.
+func TestHeartbeatsFallSilentWhenNothingMoves(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC)
+	p := newProgress(30*time.Second, func() time.Time { return now })
+	check := func(want bool, why string) {
+		t.Helper()
+		if _, alive := p.alive(); alive != want {
+			t.Errorf("%s: alive is %t, want %t", why, alive, want)
+		}
+	}
+	check(true, "at the start")
+	now = now.Add(29 * time.Second)
+	check(true, "just before the timeout")
+	now = now.Add(time.Second)
+	check(false, "at the timeout")
+	p.rows(10)
+	check(true, "after a row")
+	release := p.hold("waiting")
+	now = now.Add(time.Hour)
+	check(true, "while it waits on purpose")
+	release()
+	check(true, "just after the wait")
+	now = now.Add(time.Minute)
+	check(false, "long after the wait")
+	p.page(2, 20)
+	if position, alive := p.alive(); !alive || position != (Position{Pages: 2, Rows: 20}) {
+		t.Errorf("after a page: %+v, %t", position, alive)
+	}
+}
