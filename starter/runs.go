@@ -21,6 +21,7 @@ import (
 	"github.com/trancheflow/tranche/dial"
 	"github.com/trancheflow/tranche/interval"
 	"github.com/trancheflow/tranche/pipeline"
+	"github.com/trancheflow/tranche/schedules"
 	"github.com/trancheflow/tranche/step"
 	"github.com/trancheflow/tranche/workflows"
 )
@@ -140,9 +141,16 @@ func (p *program) start(ctx context.Context, o *online, definition *pipeline.Pip
 	if err != nil {
 		return nil, report, err
 	}
-	handle, err := o.ExecuteWorkflow(ctx, options, workflows.RunType, workflows.RunInput{
-		Version: workflows.RunVersion, Kind: step.Manual, Interval: &owned, Definition: definition,
-	})
+	input := workflows.RunInput{Version: workflows.RunVersion, Kind: step.Manual, Interval: &owned, Definition: definition}
+	attributes := options.TypedSearchAttributes
+	options.TypedSearchAttributes = temporal.NewSearchAttributes(attributes.Copy(), workflows.ScheduledByID.ValueSet(schedules.ID(definition.Name)))
+	handle, err := o.ExecuteWorkflow(ctx, options, workflows.RunType, input)
+	var refused *serviceerror.InvalidArgument
+	if errors.As(err, &refused) {
+		// A server that keeps the attribute to itself: the run is worth more than its place in a list.
+		options.TypedSearchAttributes = attributes
+		handle, err = o.ExecuteWorkflow(ctx, options, workflows.RunType, input)
+	}
 	var taken *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case errors.As(err, &taken):

@@ -229,6 +229,7 @@ func TestHistoryShowsWhatTheFileDeclares(t *testing.T) {
 	attributes := described.RawResponse.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()
 	for name, want := range map[string]string{
 		"TranchePipeline": fmt.Sprintf("%q", w.name), "TrancheRunKind": `"manual"`, "TrancheInterval": `"2026-01-15T00:00:00Z"`,
+		"TemporalScheduledById": fmt.Sprintf("%q", w.name),
 	} {
 		if got := string(attributes[name].GetData()); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)

@@ -19,6 +19,10 @@ var (
 	AttributeInterval = temporal.NewSearchAttributeKeyTime("TrancheInterval")
 )
 
+// ScheduledByID is Temporal's own attribute: the id of the Schedule that a run belongs to. Direct starts
+// may set it too (server v1.32.1), so that the Schedule's page lists every kind of run.
+var ScheduledByID = temporal.NewSearchAttributeKeyKeyword("TemporalScheduledById")
+
 // ScheduledStartTime is Temporal's own attribute: the nominal time at which a Schedule started the
 // run, without its jitter (server v1.32.1).
 var ScheduledStartTime = temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")
