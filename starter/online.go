@@ -91,10 +91,32 @@ const pollerAge = 70 * time.Second
 // workerLookup bounds the question whether any worker polls a queue: people are told within 5 s.
 const workerLookup = 4 * time.Second
 
-// hasWorkers says whether a worker polls a task queue for workflows.
+// workerLookupInterval is how often the question is asked again: a worker that is just starting, or has
+// just lost its connection, should count.
+const workerLookupInterval = 250 * time.Millisecond
+
+// hasWorkers says whether a worker polls a task queue for workflows; it gives one a moment to come.
 func (o *online) hasWorkers(ctx context.Context, queue string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, workerLookup)
 	defer cancel()
+	ticker := time.NewTicker(workerLookupInterval)
+	defer ticker.Stop()
+	for {
+		polled, err := o.polled(ctx, queue)
+		// The last question may be cut off by the deadline, and be told so before ctx is.
+		var late *serviceerror.DeadlineExceeded
+		if polled || err != nil && ctx.Err() == nil && !errors.As(err, &late) {
+			return polled, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (o *online) polled(ctx context.Context, queue string) (bool, error) {
 	described, err := o.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
 		Namespace: o.settings.Namespace(), TaskQueue: &taskqueue.TaskQueue{Name: queue, Kind: enums.TASK_QUEUE_KIND_NORMAL},
 		TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,

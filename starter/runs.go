@@ -142,15 +142,7 @@ func (p *program) start(ctx context.Context, o *online, definition *pipeline.Pip
 		return nil, report, err
 	}
 	input := workflows.RunInput{Version: workflows.RunVersion, Kind: step.Manual, Interval: &owned, Definition: definition}
-	attributes := options.TypedSearchAttributes
-	options.TypedSearchAttributes = temporal.NewSearchAttributes(attributes.Copy(), workflows.ScheduledByID.ValueSet(schedules.ID(definition.Name)))
-	handle, err := o.ExecuteWorkflow(ctx, options, workflows.RunType, input)
-	var refused *serviceerror.InvalidArgument
-	if errors.As(err, &refused) {
-		// A server that keeps the attribute to itself: the run is worth more than its place in a list.
-		options.TypedSearchAttributes = attributes
-		handle, err = o.ExecuteWorkflow(ctx, options, workflows.RunType, input)
-	}
+	handle, err := o.execute(ctx, options, definition.Name, input)
 	var taken *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case errors.As(err, &taken):
@@ -160,6 +152,27 @@ func (p *program) start(ctx context.Context, o *online, definition *pipeline.Pip
 	}
 	report.RunID = handle.GetRunID()
 	return handle, report, nil
+}
+
+// execute starts a run with as many search attributes as the server takes: one may keep its own to
+// itself, or not know ours for the first seconds after they were registered. The run is worth more
+// than its place in a list.
+func (o *online) execute(ctx context.Context, options client.StartWorkflowOptions, name string, input workflows.RunInput) (client.WorkflowRun, error) {
+	ours := options.TypedSearchAttributes
+	scheduled := temporal.NewSearchAttributes(ours.Copy(), workflows.ScheduledByID.ValueSet(schedules.ID(name)))
+	var refusal error
+	for _, attributes := range []temporal.SearchAttributes{scheduled, ours, temporal.NewSearchAttributes()} {
+		options.TypedSearchAttributes = attributes
+		handle, err := o.ExecuteWorkflow(ctx, options, workflows.RunType, input)
+		var refused *serviceerror.InvalidArgument
+		if !errors.As(err, &refused) {
+			return handle, err
+		}
+		if refusal == nil {
+			refusal = err
+		}
+	}
+	return nil, refusal
 }
 
 // startOptions are those of every run that a person starts: an interval may be run again as often

@@ -1,0 +1,118 @@
+package systemtest
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/trancheflow/tranche/systemtest/stack"
+	"github.com/trancheflow/tranche/warehouse"
+)
+
+// onServer gives the test's programs a Temporal server of their own.
+func (w *world) onServer(args ...string) *stack.Process {
+	w.t.Helper()
+	server, err := shared.binaries.Server(w.ctx, w.folder, append([]string{"--headless"}, args...)...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(server.Kill)
+	w.environment = stack.Environment("TEMPORAL_ADDRESS="+server.Ready.Address, "API_TOKEN="+apiToken, "WAREHOUSE="+w.config.DSN)
+	return server
+}
+
+// TestAClusterWithoutOurAttributes works too, says once how to add them, and has them after `starter setup`.
+func TestAClusterWithoutOurAttributes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	w.onServer("--port", "0", "--no-search-attributes")
+	a := newAPI(t)
+	a.set("2026-01-15", 3)
+	w.worker(w.connect(a.URL))
+	file := w.orders()
+	got := w.starter("run", file, "--interval", "2026-01-15", "--wait")
+	if got.code != 0 || !strings.Contains(got.talk, "starter setup") || strings.Count(got.talk, "starter setup") != 1 {
+		t.Errorf("without attributes the run exits %d: %s%s", got.code, got.out, got.talk)
+	}
+	setup := func() (report struct{ Registered, Present []string }) {
+		got := w.starter("setup", "--json")
+		if err := json.Unmarshal([]byte(got.out), &report); err != nil || got.code != 0 {
+			t.Fatalf("setup exits %d: %v %s%s", got.code, err, got.out, got.talk)
+		}
+		return report
+	}
+	names := []string{"TranchePipeline", "TrancheRunKind", "TrancheInterval"}
+	if r := setup(); !slices.Equal(r.Registered, names) {
+		t.Errorf("setup registers %v", r)
+	}
+	if r := setup(); len(r.Registered) != 0 || !slices.Equal(r.Present, names) {
+		t.Errorf("setup again answers %v", r)
+	}
+	// The server sees new attributes a moment later; a start in between must not fail.
+	if got := w.starter("run", file, "--interval", "2026-01-15", "--wait"); got.code != 0 {
+		t.Errorf("right after setup the run exits %d: %s%s", got.code, got.out, got.talk)
+	}
+	if got := w.starter("runs", w.name, "--json"); got.code != 0 || strings.Count(got.out, w.name+"-2026-01-16T00:00:00Z") != 2 {
+		t.Errorf("runs exits %d: %s%s", got.code, got.out, got.talk)
+	}
+}
+
+// TestNoWorkers: whoever waits is told within seconds that nobody works.
+func TestNoWorkers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	file := w.orders()
+	got := w.starter("run", file, "--interval", "2026-01-15", "--wait")
+	if got.code != 4 || !strings.Contains(got.talk, "no worker polls task queue "+w.name) {
+		t.Errorf("without a worker the starter exits %d: %s%s", got.code, got.out, got.talk)
+	}
+	if got := w.starter("run", file, "--interval", "2026-01-15"); got.code != 0 || !strings.Contains(got.talk, "no worker") || !strings.Contains(got.talk, "joined") {
+		t.Errorf("without --wait it exits %d: %s%s", got.code, got.out, got.talk)
+	}
+	a := newAPI(t)
+	a.set("2026-01-15", 3)
+	w.worker(w.connect(a.URL))
+	if r := w.run(file, "2026-01-15", 0); !r.Joined || r.Result.Rows != 3 {
+		t.Errorf("the run that waited for a worker answers %+v", r)
+	}
+}
+
+// TestKilledServer: the server is killed in the middle of a run and comes back on its file.
+func TestKilledServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	state := filepath.Join(w.folder, "temporal.db")
+	server := w.onServer("--port", "0", "--db-filename", state)
+	_, port, err := net.SplitHostPort(server.Ready.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAPI(t)
+	a.set("2026-01-15", 350)
+	entered, gate := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	a.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("page") == "2" {
+			once.Do(func() { close(entered); <-gate })
+		}
+		return false
+	})
+	w.worker(w.connect(a.URL))
+	file := w.orders()
+	started := w.start(file, "2026-01-15")
+	<-entered
+	server.Kill()
+	close(gate)
+	w.onServer("--port", port, "--db-filename", state)
+	if r := w.run(file, "2026-01-15", 0); r.Result.Rows != 350 {
+		t.Errorf("the run %s answers %+v", started.RunID, r)
+	}
+	if got := w.content().rows; got != 350 {
+		t.Errorf("the table holds %d rows, want 350", got)
+	}
+}
