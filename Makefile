@@ -49,8 +49,9 @@ test: build devserver ## run all tests, against a real Temporal and a real Postg
 	cd devserver && go test -vet=off $(TESTFLAGS) ./...
 
 .PHONY: race
-race: build devserver ## run the tests with the race detector (needs a C compiler)
-	scripts/with-postgres go test -race $(TESTFLAGS) ./...
+race: build devserver ## run the tests with the race detector, also in the worker they start (needs a C compiler)
+	go build -race -o $(BIN)/worker ./worker
+	GORACE=halt_on_error=1 scripts/with-postgres go test -race $(TESTFLAGS) ./... && status=0 || status=$$?; rm -f $(BIN)/worker; exit $$status
 
 FUZZTIME ?= 10s
 .PHONY: fuzz
