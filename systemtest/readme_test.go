@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trancheflow/tranche/connection"
 	"github.com/trancheflow/tranche/systemtest/stack"
 )
 
@@ -69,5 +70,25 @@ func TestDocumentsLinkToWhatIsThere(t *testing.T) {
 	}
 	if followed < 10 {
 		t.Errorf("followed only %d links", followed)
+	}
+}
+
+// TestConnectionsInDocuments reads every connections.yaml that a document shows, as a worker would.
+func TestConnectionsInDocuments(t *testing.T) {
+	t.Parallel()
+	read := 0
+	for _, document := range repositoryFiles(t, ".md") {
+		for _, fence := range yamlFences(string(mustRead(t, document))) {
+			if !strings.HasPrefix(strings.TrimSpace(fence), "connections:") {
+				continue
+			}
+			read++
+			if _, err := connection.Parse(document, []byte(fence), func(string) (string, bool) { return "a-secret-value", true }); err != nil {
+				t.Errorf("%s shows connections that a worker refuses: %v", document, err)
+			}
+		}
+	}
+	if read < 2 {
+		t.Errorf("found only %d connections files", read)
 	}
 }
