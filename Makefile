@@ -59,7 +59,7 @@ fuzz: ## fuzz every parser for FUZZTIME each
 	scripts/fuzz $(FUZZTIME)
 
 .PHONY: bench
-bench: build ## measure loads of a million rows against psql and sqlite3
+bench: build devserver ## measure loads of a million rows against psql and sqlite3
 	scripts/with-postgres go run ./systemtest/bench $(BENCHFLAGS)
 
 .PHONY: zones
