@@ -165,6 +165,10 @@ func (a *Activities) RecordOutcome(ctx context.Context, outcome step.Outcome) er
 	if err == nil {
 		return nil
 	}
+	if retry.Classify(err).Type != connection.TypeUnknownConnection {
+		// Whatever it is, the outcome has to get there in the end: somebody may mend it meanwhile.
+		err = retry.TransientError(retry.Classify(err).Type, err)
+	}
 	return a.mapped(ctx, step.Input{}, int(activity.GetInfo(ctx).Attempt), err)
 }
 
@@ -176,7 +180,7 @@ func (a *Activities) recordOutcome(ctx context.Context, outcome step.Outcome) er
 	execution := activity.GetInfo(ctx).WorkflowExecution
 	_, err = opened.RecordOutcome(ctx, warehouse.Outcome{
 		Pipeline: outcome.Pipeline, Interval: outcome.Interval, Status: outcome.Outcome, Kind: string(outcome.Kind),
-		WorkflowID: execution.ID, RunID: execution.RunID, Fence: outcome.Started.UnixMicro(),
+		WorkflowID: execution.ID, RunID: execution.RunID, Fence: outcome.Fence,
 		Digest: outcome.Digest, Note: outcome.Reason,
 	})
 	if err != nil {

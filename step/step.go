@@ -155,6 +155,9 @@ type Outcome struct {
 	Reason string `json:"reason,omitempty"`
 	// Started is when the run's first step was scheduled.
 	Started time.Time `json:"started"`
+	// Fence orders the outcomes of an interval: the server's time at which the run had ended, in
+	// microseconds. A lower one never overwrites a higher one.
+	Fence int64 `json:"fence"`
 	// Rows written by all loads.
 	Rows int64 `json:"rows"`
 	// Staged names the steps whose staged rows nobody will read any more.

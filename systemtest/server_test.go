@@ -9,6 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/trancheflow/tranche/systemtest/stack"
 	"github.com/trancheflow/tranche/warehouse"
@@ -115,4 +120,63 @@ func TestKilledServer(t *testing.T) {
 	if got := w.content().rows; got != 350 {
 		t.Errorf("the table holds %d rows, want 350", got)
 	}
+}
+
+// TestAStepThatComesBackTooLate: nobody worked while a step's schedule_to_close ran out. The run ends and says
+// so; it does not hang.
+func TestAStepThatComesBackTooLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	a.intercept(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Retry-After", "4")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return true
+	})
+	connections := w.connect(a.URL)
+	first := w.worker(connections)
+	const limit = 6 * time.Second
+	file := w.orders("defaults: { timeout: { start_to_close: 5s, schedule_to_close: 6s, heartbeat: 4s } }\n")
+	started := w.start(file, "2026-01-15")
+	w.awaitEvent(started, enums.EVENT_TYPE_TIMER_STARTED)
+	over := time.NewTimer(limit)
+	first.Kill()
+	<-over.C
+	w.worker(connections)
+	if r := w.run(file, "2026-01-15", 5); !strings.Contains(r.Error, "WaitTooLong") || !strings.Contains(r.Error, "429") {
+		t.Errorf("the run ends with %q", r.Error)
+	}
+	outcomes, err := w.database.Outcomes(w.ctx, warehouse.Query{Pipeline: w.name})
+	if err != nil || len(outcomes) != 1 || outcomes[0].Status != "failed" {
+		t.Errorf("the ledger holds %+v, %v", outcomes, err)
+	}
+}
+
+// TestAResetRunHasTheLastWord: an older run of the interval is reset after a newer one has failed, and loads.
+func TestAResetRunHasTheLastWord(t *testing.T) {
+	t.Parallel()
+	databases(t, func(w *world) {
+		a := newAPI(w.t)
+		a.set("2026-01-15", 3)
+		a.intercept(answer404)
+		w.worker(w.connect(a.URL))
+		file := w.orders()
+		older := w.run(file, "2026-01-15", 5)
+		w.run(file, "2026-01-15", 5)
+		a.intercept(nil)
+		reset, err := w.temporal.ResetWorkflowExecution(w.ctx, &workflowservice.ResetWorkflowExecutionRequest{
+			Namespace: "default", Reason: "by the test", RequestId: w.name, WorkflowTaskFinishEventId: 4,
+			WorkflowExecution: &common.WorkflowExecution{WorkflowId: older.WorkflowID, RunId: older.RunID},
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if err := w.temporal.GetWorkflow(w.ctx, older.WorkflowID, reset.GetRunId()).Get(w.ctx, nil); err != nil {
+			w.t.Fatal(err)
+		}
+		outcomes, err := w.database.Outcomes(w.ctx, warehouse.Query{Pipeline: w.name})
+		if err != nil || len(outcomes) != 1 || outcomes[0].Status != "loaded" || outcomes[0].RunID != reset.GetRunId() {
+			w.t.Errorf("the ledger holds %+v, %v", outcomes, err)
+		}
+	})
 }

@@ -70,7 +70,7 @@ func (p *postgres) acquire(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, neutral(ctx, err)
 	}
-	return &postgresSession{pooled: conn, conn: conn.Conn()}, nil
+	return &postgresSession{pool: p.pool, pooled: conn, conn: conn.Conn()}, nil
 }
 
 func (p *postgres) ledger(name string) string { return "tranche." + quote(name) }
@@ -120,9 +120,12 @@ func (p *postgres) fits(c *column, t tableColumn) string {
 }
 
 type postgresSession struct {
+	pool   *pgxpool.Pool
 	pooled *pgxpool.Conn
 	conn   *pgx.Conn
 	open   bool
+	// unwatch ends the watch over what the transaction waits for; nil when there is none.
+	unwatch func()
 }
 
 func (s *postgresSession) release() {
@@ -155,6 +158,7 @@ func (s *postgresSession) begin(ctx context.Context, l lock) error {
 	for {
 		err := s.tryBegin(ctx, l)
 		if err == nil {
+			s.watch(ctx)
 			return nil
 		}
 		s.rollback()
@@ -302,6 +306,56 @@ func (s *postgresSession) enclose(ctx context.Context, key string, l lock) error
 	}
 }
 
+// watch looks, every lockPatience while the transaction is open, whether it waits for rows or tables that an
+// overdue session of ours holds, and ends that session: such waits know no timeout, and a process that was
+// stopped in the middle of its load would make all others of its table wait for as long as it is.
+func (s *postgresSession) watch(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	pid := int64(s.conn.PgConn().PID())
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(lockPatience)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				s.endOverdue(ctx, pid)
+			}
+		}
+	}()
+	s.unwatch = func() {
+		cancel()
+		<-done
+	}
+}
+
+func (s *postgresSession) endWatch() {
+	if s.unwatch != nil {
+		s.unwatch()
+		s.unwatch = nil
+	}
+}
+
+// endOverdue ends the sessions of ours that block the one with this pid and are out of time. It needs a
+// session of its own, and does without when the pool has none to spare: the next look may have. What
+// fails is left to the next look, too; the step's own timeout bounds the wait.
+func (s *postgresSession) endOverdue(ctx context.Context, pid int64) {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return
+	}
+	defer conn.Release()
+	_, _ = conn.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity
+		where pid = any(pg_blocking_pids($1::int)) and application_name ~ '^tranche:[0-9a-f]+:[0-9a-f]+:[0-9a-f]+:[1-9][0-9]*$'
+		and extract(epoch from clock_timestamp())::bigint > split_part(application_name, ':', 5)::bigint + $2`,
+		pid, int64(overdueGrace.Seconds()))
+}
+
 func lockTimeout(err error) bool {
 	var state interface{ SQLState() string }
 	return errors.As(err, &state) && state.SQLState() == "55P03"
@@ -321,6 +375,7 @@ func (s *postgresSession) discard(table string) {
 }
 
 func (s *postgresSession) commit(ctx context.Context) error {
+	defer s.endWatch()
 	tag, err := s.conn.Exec(ctx, "commit")
 	if err != nil {
 		return neutral(ctx, err)
@@ -333,6 +388,7 @@ func (s *postgresSession) commit(ctx context.Context) error {
 }
 
 func (s *postgresSession) rollback() {
+	s.endWatch()
 	if !s.open || s.conn.IsClosed() {
 		s.open = false
 		return
@@ -467,17 +523,25 @@ func neutral(ctx context.Context, err error) error {
 	}
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
-		err = stopped(ctx, err)
-		if ctx.Err() == nil && pgconn.SafeToRetry(err) {
-			return retry.TransientError(retry.TypeNetwork, err) // such as a session that was found closed
-		}
-		return err
+		return lostSession(ctx, stopped(ctx, err))
 	}
 	// A cancel request is our own doing when the context has ended.
 	if refused.Code == "57014" && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return &DatabaseError{State: refused.Code, Message: meaning(refused.Code, refused.Message) + namesOf(refused)}
+}
+
+// lostSession marks what the server did not say and nobody knows: in a session that was open, that is its
+// loss, found out before or in the middle of an answer. The driver has several errors for it, and marks
+// only some. An error while connecting is none: a wrong certificate stays wrong.
+func lostSession(ctx context.Context, err error) error {
+	var connecting *pgconn.ConnectError
+	known := retry.Classify(err).Type != retry.TypeUnclassified
+	if ctx.Err() != nil || known || errors.As(err, &connecting) && !pgconn.SafeToRetry(err) {
+		return err
+	}
+	return retry.TransientError(retry.TypeNetwork, fmt.Errorf("the session with PostgreSQL was lost: %w", err))
 }
 
 // namesOf adds the names that the server gave; names are not rows.

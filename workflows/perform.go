@@ -73,8 +73,16 @@ func (r *run) execute(ctx workflow.Context, n *node, source *node) (*step.Done, 
 		input.Source = &step.Source{Step: *source.definition, Result: step.Result{Done: source.done}}
 	}
 	closeBy := workflow.Now(ctx).Add(n.definition.Timeout.ScheduleToClose.Std())
+	reason := ""
 	for {
-		options := activityOptions(n.definition, input.Used, closeBy.Sub(workflow.Now(ctx)))
+		left := closeBy.Sub(workflow.Now(ctx))
+		if left <= 0 {
+			// Nobody worked while the time ran out: no worker, or no server.
+			return nil, "", temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+				"%s; by the time it could be tried again, its schedule_to_close of %s was over", reason, n.definition.Timeout.ScheduleToClose),
+				ErrorWaitTooLong, nil)
+		}
+		options := activityOptions(n.definition, input.Used, left)
 		var result step.Result
 		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), activityName(n.definition), input).Get(ctx, &result)
 		switch {
@@ -89,6 +97,7 @@ func (r *run) execute(ctx workflow.Context, n *node, source *node) (*step.Done, 
 		}
 		input.Used += result.Wait.Used
 		input.Throttled = result.Wait.Throttled
+		reason = result.Wait.Reason
 		if err := r.wait(ctx, n, result.Wait, closeBy); err != nil {
 			return nil, "", err
 		}

@@ -200,6 +200,8 @@ func (r *run) record(ctx workflow.Context, outcome string, failure error) error 
 	defer cancel()
 	input := step.Outcome{
 		Owner: r.owner, Outcome: outcome, Kind: r.input.Kind, Started: r.started, Rows: r.rowsLoaded(),
+		// The server's time, which also grows when an older run is reset and ends again.
+		Fence: workflow.Now(ctx).UnixMicro(),
 	}
 	if failure != nil {
 		input.Reason = reason(failure)
@@ -216,9 +218,8 @@ func (r *run) record(ctx workflow.Context, outcome string, failure error) error 
 		Summary:                "record " + outcome,
 	})
 	err := workflow.ExecuteLocalActivity(quick, step.ActivityOutcome, input).Get(ctx, nil)
-	var application *temporal.ApplicationError
-	if err == nil || errors.As(err, &application) && application.NonRetryable() {
-		return err
+	if err == nil {
+		return nil
 	}
 	r.note = "waiting for the warehouse to record the outcome " + outcome
 	r.show(ctx)
