@@ -4,11 +4,11 @@
 
 FROM golang:1.26.8-bookworm AS build
 WORKDIR /src
-ENV CGO_ENABLED=0 GOTOOLCHAIN=local
+ENV CGO_ENABLED=0 GOTOOLCHAIN=local GOMODCACHE=/cache/modules GOCACHE=/cache/build
 COPY go.mod go.sum ./
-RUN --mount=type=cache,target=/go/pkg/mod go mod download
+RUN --mount=type=cache,target=/cache/modules go mod download
 COPY . .
-RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+RUN --mount=type=cache,target=/cache/modules --mount=type=cache,target=/cache/build \
     go build -trimpath -ldflags '-s -w' -o /out/worker ./worker && \
     go build -trimpath -ldflags '-s -w' -o /out/starter ./starter && \
     go build -trimpath -ldflags '-s -w' -o /out/shop ./pipelines/orders/shop
