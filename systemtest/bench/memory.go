@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/trancheflow/tranche/systemtest/stack"
@@ -33,10 +37,50 @@ const (
 	httpStep = "    http:\n      connection: api\n      path: /rows\n      format: ndjson\n"
 )
 
+// Aims for a worker's peak memory, in MiB. It counts as equal for one and five times the rows within
+// memoryTolerance: the garbage collector alone moves it by some MiB, and four million rows that were
+// held would take hundreds.
+const (
+	memoryAim       = 100
+	memoryTolerance = 10
+)
+
+// measureMemory weighs a real worker for each kind of source, a fresh process each time.
+func measureMemory(ctx context.Context, out io.Writer, folder, dsn string, rows int) error {
+	binaries, err := stack.FindBinaries(".")
+	if err != nil {
+		return err
+	}
+	server, err := binaries.Server(ctx, folder, "--port", "0", "--headless")
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	fmt.Fprintln(out)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "PEAK MEMORY OF THE WORKER (VmHWM)\t%d ROWS\t%d ROWS\tBELOW %d MiB\tEQUAL, WITHIN %d MiB\n", rows, 5*rows, memoryAim, memoryTolerance)
+	for _, source := range []struct{ name, title, step string }{
+		{"from_file", "CSV into PostgreSQL", fileStep},
+		{"from_api", "NDJSON over HTTP, staged, into PostgreSQL", httpStep},
+	} {
+		once, err := peakMemory(ctx, binaries, server, folder, dsn, source.name, source.step, rows)
+		if err != nil {
+			return errors.Join(table.Flush(), err)
+		}
+		more, err := peakMemory(ctx, binaries, server, folder, dsn, source.name, source.step, 5*rows)
+		if err != nil {
+			return errors.Join(table.Flush(), err)
+		}
+		fmt.Fprintf(table, "%s\t%.0f MiB\t%.0f MiB\t%s\t%s\n", source.title, once, more,
+			met(max(once, more) < memoryAim), met(math.Abs(more-once) <= memoryTolerance))
+	}
+	return table.Flush()
+}
+
 // peakMemory returns the greatest resident memory, in MiB, of a real worker that runs one interval of
 // so many rows.
-func peakMemory(ctx context.Context, binaries stack.Binaries, server *stack.Process, dsn, name, source string, rows int) (mib float64, err error) {
-	folder, err := os.MkdirTemp("", "tranche-bench-")
+func peakMemory(ctx context.Context, binaries stack.Binaries, server *stack.Process, parent, dsn, name, source string, rows int) (mib float64, err error) {
+	folder, err := os.MkdirTemp(parent, name)
 	if err != nil {
 		return 0, err
 	}

@@ -30,7 +30,11 @@ type bench struct {
 	folder      string
 	connections *connection.Set
 	fence       int64
+	// sum is the checksum of the rows in the tables, from the first look on.
+	sum string
 }
+
+func (b *bench) path(name string) string { return filepath.Join(b.folder, name) }
 
 func newBench(rows int, folder string, api *httptest.Server) (*bench, error) {
 	text := fmt.Sprintf("connections:\n  files: { files: { url: %q } }\n  api: { http: { base_url: %q } }\n", folder, api.URL)
@@ -39,10 +43,10 @@ func newBench(rows int, folder string, api *httptest.Server) (*bench, error) {
 		return nil, err
 	}
 	b := &bench{rows: rows, folder: folder, connections: set}
-	if err := writeFile(filepath.Join(folder, "rows.csv"), csvHeader, csvRow, rows); err != nil {
+	if err := writeFile(b.path("rows.csv"), csvHeader, csvRow, rows); err != nil {
 		return nil, err
 	}
-	return b, writeFile(filepath.Join(folder, "rows.ndjson"), "", jsonRow, rows)
+	return b, writeFile(b.path("rows.ndjson"), "", jsonRow, rows)
 }
 
 // serve answers with the rows as NDJSON.
@@ -117,6 +121,103 @@ func (b *bench) loadNDJSON(ctx context.Context, w *warehouse.Warehouse) (warehou
 	return receipt, w.DropStage(ctx, ref)
 }
 
+// target is a database with the two tables: the one that is loaded, and its copy for the limit.
+type target struct {
+	warehouse *warehouse.Warehouse
+	// empty empties both tables and has the database write down what it has in mind, so that no run pays
+	// for the one before it.
+	empty func(context.Context) error
+	// limit has the database's own client load the rows of the CSV into the copy.
+	limit func(context.Context) error
+	// cachedLimit does the same with the page cache that Tranche gives its writer; only SQLite has it.
+	cachedLimit func(context.Context) error
+}
+
+// open opens a warehouse and has it make its table, by a load that also warms everything.
+func (b *bench) open(ctx context.Context, config warehouse.Config) (*warehouse.Warehouse, error) {
+	w, err := warehouse.Open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	err = w.Migrate(ctx)
+	if err == nil {
+		_, err = b.loadCSV(ctx, w)
+	}
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (b *bench) postgres(ctx context.Context, dsn string) (*target, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	w, err := b.open(ctx, warehouse.Config{Driver: warehouse.DriverPostgres, DSN: dsn})
+	if err != nil {
+		return nil, err
+	}
+	if err := execute(ctx, config, "create table "+limitTable+" (like "+loadedTable+" including all)"); err != nil {
+		w.Close()
+		return nil, err
+	}
+	names := make([]string, 0, len(columns()))
+	for _, c := range columns() {
+		names = append(names, c.Name)
+	}
+	copyRows := fmt.Sprintf(`\copy %s (%s) from '%s' csv header`, limitTable, strings.Join(names, ", "), b.path("rows.csv"))
+	return &target{
+		warehouse: w,
+		empty: func(ctx context.Context) error {
+			return execute(ctx, config, "truncate "+loadedTable+", "+limitTable, "checkpoint")
+		},
+		limit: func(ctx context.Context) error {
+			return command(ctx, "psql", "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--dbname", dsn, "--command", copyRows)
+		},
+	}, nil
+}
+
+// ourPageCache is what Tranche gives its writer; the shell has 2 MiB unless told.
+const ourPageCache = "pragma cache_size=-32768;"
+
+func (b *bench) sqlite(ctx context.Context, path string) (*target, error) {
+	w, err := b.open(ctx, warehouse.Config{Driver: warehouse.DriverSQLite, DSN: path})
+	if err != nil {
+		return nil, err
+	}
+	if err := copyDefinition(ctx, path); err != nil {
+		w.Close()
+		return nil, err
+	}
+	// The file's journal mode, WAL, is the shell's, too; whether it waits for the disk is each session's.
+	load := []string{"pragma synchronous=full;", ".mode csv", fmt.Sprintf(".import --skip 1 %q %s", b.path("rows.csv"), limitTable)}
+	return &target{
+		warehouse: w,
+		empty: func(ctx context.Context) error {
+			return shell(ctx, path, "delete from "+loadedTable+"; delete from "+limitTable+"; pragma wal_checkpoint(truncate);")
+		},
+		limit:       func(ctx context.Context) error { return shell(ctx, path, load...) },
+		cachedLimit: func(ctx context.Context) error { return shell(ctx, path, append([]string{ourPageCache}, load...)...) },
+	}, nil
+}
+
+// copyDefinition makes the limit's table and indexes like those that Tranche made.
+func copyDefinition(ctx context.Context, path string) error {
+	query := "select replace(sql, '" + loadedTable + "', '" + limitTable + "') || ';' from sqlite_schema where tbl_name = '" + loadedTable + "' and sql is not null"
+	definitions, err := exec.CommandContext(ctx, "sqlite3", path, query).Output()
+	if err != nil {
+		return fmt.Errorf("read the definition of %s: %w", loadedTable, err)
+	}
+	return shell(ctx, path, string(definitions))
+}
+
+// shell runs SQLite's own.
+func shell(ctx context.Context, path string, lines ...string) error {
+	return command(ctx, "sqlite3", append([]string{"-batch", "-bail", path}, lines...)...)
+}
+
 // command runs a client of a database.
 func command(ctx context.Context, name string, args ...string) error {
 	output, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
@@ -124,55 +225,4 @@ func command(ctx context.Context, name string, args ...string) error {
 		return fmt.Errorf("%s: %w: %.500s", name, err, output)
 	}
 	return nil
-}
-
-// postgresLimit makes the limit's table like the one that Tranche made, and returns what empties both and
-// what loads it.
-func (b *bench) postgresLimit(ctx context.Context, dsn string) (empty, limit func(context.Context) error, err error) {
-	run := func(ctx context.Context, sql ...string) error {
-		connected, err := pgx.Connect(ctx, dsn)
-		if err != nil {
-			return err
-		}
-		defer connected.Close(ctx)
-		for _, statement := range sql {
-			if _, err := connected.Exec(ctx, statement); err != nil {
-				return fmt.Errorf("%s: %w", statement, err)
-			}
-		}
-		return nil
-	}
-	if err := run(ctx, "create table "+limitTable+" (like "+loadedTable+" including all)"); err != nil {
-		return nil, nil, err
-	}
-	empty = func(ctx context.Context) error {
-		return run(ctx, "truncate "+loadedTable+", "+limitTable, "checkpoint")
-	}
-	names := make([]string, 0, len(columns()))
-	for _, c := range columns() {
-		names = append(names, c.Name)
-	}
-	copyCommand := fmt.Sprintf(`\copy %s (%s) from '%s' csv header`, limitTable, strings.Join(names, ", "), filepath.Join(b.folder, "rows.csv"))
-	return empty, func(ctx context.Context) error { return command(ctx, "psql", "-q", "-X", dsn, "-c", copyCommand) }, nil
-}
-
-// sqliteLimit does the same in an SQLite file, with the shell's own import.
-func (b *bench) sqliteLimit(ctx context.Context, path string) (empty, limit func(context.Context) error, err error) {
-	shell := func(ctx context.Context, lines ...string) error {
-		args := []string{"-bail", path}
-		return command(ctx, "sqlite3", append(args, lines...)...)
-	}
-	definitions, err := exec.CommandContext(ctx, "sqlite3", path, "select replace(sql, '"+loadedTable+"', '"+limitTable+"') || ';' from sqlite_master where tbl_name = '"+loadedTable+"' and sql is not null").Output()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := shell(ctx, string(definitions)); err != nil {
-		return nil, nil, err
-	}
-	empty = func(ctx context.Context) error {
-		return shell(ctx, "delete from "+loadedTable+"; delete from "+limitTable+"; pragma wal_checkpoint(truncate);")
-	}
-	return empty, func(ctx context.Context) error {
-		return shell(ctx, ".mode csv", ".import --skip 1 "+filepath.Join(b.folder, "rows.csv")+" "+limitTable)
-	}, nil
 }

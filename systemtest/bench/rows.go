@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -50,16 +51,14 @@ func writeRows(w io.Writer, form string, n int) error {
 }
 
 // writeFile writes n rows into a file, after a header.
-func writeFile(path, header, form string, n int) error {
+func writeFile(path, header, form string, n int) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, file.Close()) }()
 	if _, err := file.WriteString(header); err != nil {
 		return err
 	}
-	if err := writeRows(file, form, n); err != nil {
-		return err
-	}
-	return file.Close()
+	return writeRows(file, form, n)
 }
