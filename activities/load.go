@@ -165,10 +165,6 @@ func (a *Activities) RecordOutcome(ctx context.Context, outcome step.Outcome) er
 	if err == nil {
 		return nil
 	}
-	if retry.Classify(err).Type != connection.TypeUnknownConnection {
-		// Whatever it is, the outcome has to get there in the end: somebody may mend it meanwhile.
-		err = retry.TransientError(retry.Classify(err).Type, err)
-	}
 	return a.mapped(ctx, step.Input{}, int(activity.GetInfo(ctx).Attempt), err)
 }
 

@@ -101,11 +101,18 @@ func (d *decoder) http(node *yaml.Node, path string) (httpSettings, bool) {
 }
 
 func (d *decoder) baseURL(node *yaml.Node, path string) *url.URL {
-	text, ok := d.text(node, path)
+	raw, ok := d.scalar(node, path)
+	if !ok {
+		return nil
+	}
+	text, values, ok := d.expand(node, path, raw)
 	if !ok {
 		return nil
 	}
 	u, err := url.Parse(text)
+	if err == nil {
+		d.secretsOfURL(node, path, raw, u, values)
+	}
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Fragment != "":
 		d.problem(node, path, CodeBadURL, "an http or https URL is wanted here, such as https://api.example.com/v1")
@@ -117,8 +124,25 @@ func (d *decoder) baseURL(node *yaml.Node, path string) *url.URL {
 	return u
 }
 
-// sensitiveHeaders are those whose value is a credential, by name or by a part of it.
-var sensitiveHeaders = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie)$|token|secret|password|credential|api-?key|auth-?key|access-?key|subscription-key`)
+// secretsOfURL takes what a variable puts behind the host for a secret, as webhooks have it there, and refuses
+// a credential that is written into the query.
+func (d *decoder) secretsOfURL(node *yaml.Node, path, raw string, u *url.URL, values []string) {
+	behind := strings.TrimPrefix(u.String(), u.Scheme+"://"+u.Host)
+	for _, value := range values {
+		if decoded, err := url.PathUnescape(value); err == nil && (strings.Contains(behind, value) || strings.Contains(u.Path, decoded)) {
+			d.secrets = append(d.secrets, value, decoded)
+		}
+	}
+	_, query, _ := strings.Cut(raw, "?")
+	for _, pair := range strings.Split(query, "&") {
+		if name, value, _ := strings.Cut(pair, "="); sensitiveHeaders.MatchString(name) && value != "" && !reference.MatchString(value) {
+			d.problem(node, path, CodeSecretInFile, "the query holds what looks like a credential: use api_key: { query: NAME, value: \"${NAME}\" }")
+		}
+	}
+}
+
+// sensitiveHeaders are those headers, and query parameters, whose value is a credential, by name or by a part of it.
+var sensitiveHeaders = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie)$|token|secret|password|credential|api[-_]?key|auth[-_]?key|access[-_]?key|subscription[-_]key`)
 
 func (d *decoder) headers(node *yaml.Node, path string, into http.Header) {
 	d.entries(node, path, func(key, value *yaml.Node, at string) {

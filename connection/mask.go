@@ -2,7 +2,10 @@ package connection
 
 import (
 	"encoding/base64"
+	"fmt"
+	"html"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,29 +21,53 @@ const minimumMasked = 4
 
 // masker replaces secrets in text. The zero masker and nil leave text as it is.
 type masker struct {
-	replacer *strings.Replacer
+	pattern *regexp.Regexp
 }
 
 // newMasker masks each of the secrets in all the forms in which it may travel.
 func newMasker(secrets []string) *masker {
-	var forms []string
+	var patterns []string
 	for _, secret := range secrets {
 		if len(secret) < minimumMasked {
 			continue
 		}
-		forms = append(forms, formsOf(secret)...)
+		patterns = append(patterns, escapedPattern(secret))
+		for _, form := range formsOf(secret) {
+			patterns = append(patterns, regexp.QuoteMeta(form))
+		}
 	}
-	slices.SortFunc(forms, func(a, b string) int {
+	if len(patterns) == 0 {
+		return &masker{}
+	}
+	slices.SortFunc(patterns, func(a, b string) int {
 		if len(a) != len(b) {
 			return len(b) - len(a) // the longest first, so that no rest of a longer form stays
 		}
 		return strings.Compare(a, b)
 	})
-	var pairs []string
-	for _, form := range slices.Compact(forms) {
-		pairs = append(pairs, form, maskText)
+	return &masker{pattern: regexp.MustCompile("(?i)" + strings.Join(slices.Compact(patterns), "|"))}
+}
+
+// escapedPattern matches a secret in whatever mixture of escapes an answer repeats it: those of JSON, with
+// which PHP escapes a slash and others a plus sign, of HTML, and of URLs, in upper or lower case.
+func escapedPattern(secret string) string {
+	var pattern strings.Builder
+	for _, r := range secret {
+		percent := ""
+		for _, b := range []byte(string(r)) {
+			percent += fmt.Sprintf("%%%02X", b)
+		}
+		literal := regexp.QuoteMeta(string(r))
+		alternatives := []string{`\\?` + literal, percent, fmt.Sprintf(`\\u%04x`, r), fmt.Sprintf("&#0*%d;", r), fmt.Sprintf("&#x0*%x;", r)}
+		if escaped := html.EscapeString(string(r)); escaped != string(r) {
+			alternatives = append(alternatives, escaped)
+		}
+		if named, ok := map[rune]string{'"': "&quot;", '\'': "&apos;", ' ': `\+`}[r]; ok {
+			alternatives = append(alternatives, named)
+		}
+		pattern.WriteString("(?:" + strings.Join(alternatives, "|") + ")")
 	}
-	return &masker{replacer: strings.NewReplacer(pairs...)}
+	return pattern.String()
 }
 
 // formsOf lists a secret as it stands in plain text, in URLs, in quoted text and in base64 (without
@@ -59,10 +86,10 @@ func formsOf(secret string) []string {
 }
 
 func (m *masker) mask(text string) string {
-	if m == nil || m.replacer == nil {
+	if m == nil || m.pattern == nil {
 		return text
 	}
-	return m.replacer.Replace(text)
+	return m.pattern.ReplaceAllLiteralString(text, maskText)
 }
 
 // Mask replaces each secret of the connections in text with ***: as it is, percent-encoded, quoted, and in

@@ -1,9 +1,11 @@
 package extract
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -195,11 +197,25 @@ func (d *csvDecoder) readHeader() error {
 		}
 		place, ok := byName[name]
 		if !ok {
-			return badRecord("the header does not name %q, which column %q is taken from; it names %s", name, column.Name, listNames(list))
+			return badRecord("the header does not name %q, which column %q is taken from; %s", name, column.Name, describeHeader(list))
 		}
 		d.places[i] = place
 	}
 	return nil
+}
+
+// describeHeader says what was taken for a header without quoting it: it may be a row.
+func describeHeader(names []string) string {
+	text := fmt.Sprintf("its line has %d fields", len(names))
+	for _, name := range names {
+		if strings.ContainsRune(name, '\r') {
+			return text + ", and lines seem to end with a carriage return only: they must end with a line feed"
+		}
+	}
+	if len(names) == 1 {
+		return text + ": is the delimiter right?"
+	}
+	return text + ": names are compared exactly, also in upper and lower case; a file without a header needs csv: { header: false }"
 }
 
 // placeByNumber finds the columns of CSV without a header.

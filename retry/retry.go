@@ -167,7 +167,8 @@ var transientSQLStates = map[string]bool{
 	"55P03": true, // lock not available
 	"57014": true, // query canceled: a statement timeout or a cancel request
 	"25P03": true, // idle in transaction session timeout
-	"58":    true, // system error, such as an I/O error
+	"58000": true, // system error
+	"58030": true, // I/O error; a file that is not there or cannot be opened, 58P01, stays so
 }
 
 func classOfSQLState(state string) Class {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,7 +25,7 @@ type loaded struct {
 
 // parseFile reads one pipeline file. The error is a pipeline.Problems if the file can be read.
 func parseFile(file string) (*pipeline.Pipeline, error) {
-	data, err := os.ReadFile(file)
+	data, err := readBounded(file)
 	if err != nil {
 		return nil, coded(exitUsage, fmt.Errorf("read the pipeline: %w", err))
 	}
@@ -35,6 +36,24 @@ func parseFile(file string) (*pipeline.Pipeline, error) {
 	return parsed, nil
 }
 
+// readBounded reads a regular file, and of a large one just enough to see that it is too large: a pipe would
+// never end, and neither would a device.
+func readBounded(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", file)
+	}
+	opened, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	return io.ReadAll(io.LimitReader(opened, pipeline.MaximumSize+1))
+}
+
 // besideFile reads the SQL files that a pipeline names, in the pipeline's own folder and below it
 // only: what is read becomes part of the run's input.
 func besideFile(file string) func(string) ([]byte, error) {
@@ -42,7 +61,7 @@ func besideFile(file string) func(string) ([]byte, error) {
 		if !filepath.IsLocal(name) {
 			return nil, fmt.Errorf("%s is not inside the folder of the pipeline", name)
 		}
-		return os.ReadFile(filepath.Join(filepath.Dir(file), name))
+		return readBounded(filepath.Join(filepath.Dir(file), name))
 	}
 }
 
@@ -126,6 +145,10 @@ func pipelinesBelow(folder string) ([]string, error) {
 			}
 			return nil
 		}
+		// A link counts as what it leads to: mounted configuration often consists of links.
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			return nil
+		}
 		is, err := isPipeline(path)
 		if is {
 			found = append(found, path)
@@ -150,7 +173,7 @@ func isPipeline(path string) (bool, error) {
 	if strings.TrimSuffix(strings.TrimSuffix(name, ".yml"), ".yaml") == "pipeline" {
 		return true, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := readBounded(path)
 	if err != nil {
 		return false, err
 	}

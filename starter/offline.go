@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -194,9 +195,11 @@ func (p *program) intervals(c *cli.Context) error {
 
 // printIntervals streams: ten years of minutes are five million lines.
 func (p *program) printIntervals(asJSON bool, grid *interval.Grid, from, to time.Time, limit int) error {
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	out := bufio.NewWriterSize(p.out, 64<<10)
+	defer out.Flush()
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if asJSON {
-		fmt.Fprint(p.out, "[")
+		fmt.Fprint(out, "[")
 	} else {
 		fmt.Fprintln(table, "START\tEND\tLOCAL START\tLENGTH")
 	}
@@ -211,7 +214,7 @@ func (p *program) printIntervals(asJSON bool, grid *interval.Grid, from, to time
 			if printed == 0 {
 				separator = "\n  "
 			}
-			fmt.Fprintf(p.out, `%s{"start": %q, "end": %q, "tick": %q, "local": %q}`, separator, row.Start, row.End, row.Tick, row.Local)
+			fmt.Fprintf(out, `%s{"start": %q, "end": %q, "tick": %q, "local": %q}`, separator, row.Start, row.End, row.Tick, row.Local)
 		} else {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", row.Start, row.End, row.Local, pipeline.Duration(owned.End.Sub(owned.Start)))
 			if printed%1000 == 999 {
@@ -223,13 +226,16 @@ func (p *program) printIntervals(asJSON bool, grid *interval.Grid, from, to time
 		}
 	}
 	if asJSON {
-		_, err := fmt.Fprint(p.out, "\n]\n")
-		return err
+		fmt.Fprint(out, "\n]\n")
+		return out.Flush()
 	}
 	if printed == 0 {
 		fmt.Fprintf(p.talk, "no interval starts in [%s, %s)\n", from.Format(time.RFC3339), to.Format(time.RFC3339))
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 // gridOf builds the grid of the file, or of the flags that stand in for one.

@@ -66,7 +66,7 @@ func (p *program) report(ctx context.Context, err error) int {
 		return exitDone
 	}
 	if ctx.Err() != nil {
-		fmt.Fprintln(p.talk, "interrupted")
+		fmt.Fprintf(p.talk, "starter: interrupted: %v\n", err)
 		return exitInterrupted
 	}
 	var problems pipeline.Problems

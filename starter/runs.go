@@ -257,7 +257,11 @@ func (p *program) await(ctx context.Context, o *online, handle client.WorkflowRu
 	var result workflows.RunResult
 	err := handle.Get(ctx, &result)
 	if ctx.Err() != nil {
-		return fmt.Errorf("the run %s goes on", report.WorkflowID)
+		goesOn := fmt.Errorf("the run %s goes on", report.WorkflowID)
+		if asJSON {
+			return errors.Join(goesOn, p.printJSON(report))
+		}
+		return goesOn
 	}
 	report.Outcome = result.Outcome
 	if err == nil {

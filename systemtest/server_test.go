@@ -180,3 +180,25 @@ func TestAResetRunHasTheLastWord(t *testing.T) {
 		}
 	})
 }
+
+// TestAWarehouseThatCannotBe ends a run at once, with the reason: there is no ledger that could take an outcome.
+func TestAWarehouseThatCannotBe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	a.set("2026-01-15", 3)
+	for name, place := range map[string]string{
+		"a folder": w.folder, "no folder": filepath.Join(w.folder, "missing", "x.db"), "another file": w.write("text.db", strings.Repeat("not a database\n", 100)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := *w
+			w.t, w.name = t, w.name+"-"+strings.Fields(name)[0]
+			w.environment = append(slices.Clone(w.environment), "WAREHOUSE="+place)
+			w.worker(w.connect(a.URL))
+			began := time.Now()
+			if r := w.run(w.orders(), "2026-01-15", 5); r.Error == "" || time.Since(began) > 30*time.Second {
+				t.Errorf("after %s the run ends with %q", time.Since(began), r.Error)
+			}
+		})
+	}
+}

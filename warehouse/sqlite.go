@@ -519,7 +519,7 @@ func (s *sqliteSession) markRowid(shape *tableShape, primary []string) {
 // sqliteStates maps SQLite's result codes to the SQLSTATE that PostgreSQL would give.
 var sqliteStates = map[sqlite3.ErrorCode]string{
 	sqlite3.BUSY: "55P03", sqlite3.LOCKED: "55P03", sqlite3.PROTOCOL: "55P03", sqlite3.NOMEM: "53200",
-	sqlite3.FULL: "53100", sqlite3.IOERR: "58030", sqlite3.CANTOPEN: "58030", sqlite3.INTERRUPT: "57014",
+	sqlite3.FULL: "53100", sqlite3.IOERR: "58030", sqlite3.CANTOPEN: "58P01", sqlite3.INTERRUPT: "57014",
 	sqlite3.CONSTRAINT: "23000", sqlite3.MISMATCH: "22P02", sqlite3.TOOBIG: "22001", sqlite3.READONLY: "25006",
 	sqlite3.ERROR: "42000", sqlite3.SCHEMA: "40001",
 }

@@ -187,11 +187,13 @@ func (r *run) outcome(ctx workflow.Context, failure error) string {
 
 // The outcome has to reach the ledger even when the warehouse is away for a while: first by a
 // local activity, which costs the server nothing, then by an ordinary one that waits as long as an
-// outage at night may last.
+// outage at night may last. An interval that was not loaded is a gap without an outcome, too: there the
+// run does not hold back its error for that long.
 const (
 	recordQuickly   = 20 * time.Second
 	recordAttempt   = 30 * time.Second
 	recordPatiently = 24 * time.Hour
+	recordFailure   = 5 * time.Minute
 )
 
 // record writes the outcome as the run's last act; it runs on after a cancel.
@@ -218,13 +220,18 @@ func (r *run) record(ctx workflow.Context, outcome string, failure error) error 
 		Summary:                "record " + outcome,
 	})
 	err := workflow.ExecuteLocalActivity(quick, step.ActivityOutcome, input).Get(ctx, nil)
-	if err == nil {
-		return nil
+	var application *temporal.ApplicationError
+	if err == nil || errors.As(err, &application) && application.NonRetryable() {
+		return err
+	}
+	patience := recordPatiently
+	if failure != nil {
+		patience = recordFailure
 	}
 	r.note = "waiting for the warehouse to record the outcome " + outcome
 	r.show(ctx)
 	patient := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: recordPatiently,
+		ScheduleToCloseTimeout: patience,
 		StartToCloseTimeout:    recordAttempt,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
 		Summary:                "record " + outcome,
