@@ -137,20 +137,28 @@ func (p *program) start(ctx context.Context, o *online, definition *pipeline.Pip
 		WorkflowID: id, Pipeline: definition.Name, Interval: owned,
 		Kind: string(step.Manual), Digest: definition.Digest,
 	}
-	options, err := p.startOptions(ctx, o, definition, owned, step.Manual)
+	options, missing, err := p.startOptions(ctx, o, definition, owned, step.Manual)
 	if err != nil {
 		return nil, report, err
 	}
 	input := workflows.RunInput{Version: workflows.RunVersion, Kind: step.Manual, Interval: &owned, Definition: definition}
 	handle, err := o.execute(ctx, options, definition.Name, input)
 	var taken *serviceerror.WorkflowExecutionAlreadyStarted
+	var unknown *serviceerror.NamespaceNotFound
 	switch {
 	case errors.As(err, &taken):
 		return p.join(ctx, o, report)
+	case errors.As(err, &unknown):
+		return nil, report, coded(exitUnreachable, fmt.Errorf("start %s: the Temporal at %s has no namespace %s: choose one with --namespace or TEMPORAL_NAMESPACE, or create it with `temporal operator namespace create`",
+			id, o.settings.Address(), o.settings.Namespace()))
 	case err != nil:
 		return nil, report, fmt.Errorf("start %s: %w", id, err)
 	}
 	report.RunID = handle.GetRunID()
+	if len(missing) > 0 {
+		fmt.Fprintf(p.talk, "namespace %s lacks the search attributes %s: `starter setup` adds them; until then runs are listed without\n",
+			o.settings.Namespace(), strings.Join(missing, ", "))
+	}
 	return handle, report, nil
 }
 
@@ -176,19 +184,15 @@ func (o *online) execute(ctx context.Context, options client.StartWorkflowOption
 }
 
 // startOptions are those of every run that a person starts: an interval may be run again as often
-// as one likes, but never twice at once.
-func (p *program) startOptions(ctx context.Context, o *online, definition *pipeline.Pipeline, owned interval.Interval, kind step.Kind) (client.StartWorkflowOptions, error) {
+// as one likes, but never twice at once. missing names the search attributes that it has to do without.
+func (p *program) startOptions(ctx context.Context, o *online, definition *pipeline.Pipeline, owned interval.Interval, kind step.Kind) (options client.StartWorkflowOptions, missing []string, err error) {
 	location, err := definition.Location()
 	if err != nil {
-		return client.StartWorkflowOptions{}, err
+		return options, nil, err
 	}
 	usable, missing, err := o.usable(ctx)
 	if err != nil {
-		return client.StartWorkflowOptions{}, err
-	}
-	if len(missing) > 0 {
-		fmt.Fprintf(p.talk, "namespace %s lacks the search attributes %s: `starter setup` adds them; until then runs are listed without\n",
-			o.settings.Namespace(), strings.Join(missing, ", "))
+		return options, nil, err
 	}
 	return client.StartWorkflowOptions{
 		ID:                                       step.WorkflowID(definition.Name, owned.End),
@@ -205,7 +209,7 @@ func (p *program) startOptions(ctx context.Context, o *online, definition *pipel
 			workflows.MemoInterval: owned.String(),
 		},
 		Priority: temporal.Priority{PriorityKey: priorityManual},
-	}, nil
+	}, missing, nil
 }
 
 // priorityManual is that of scheduled and manual runs; catchup comes after them and backfills last.

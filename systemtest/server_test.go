@@ -87,6 +87,16 @@ func TestNoWorkers(t *testing.T) {
 	}
 }
 
+// TestUnknownNamespace is told as what it is.
+func TestUnknownNamespace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	got := w.starter("run", w.orders(), "--interval", "2026-01-15", "--namespace", "nope")
+	if got.code != 4 || !strings.Contains(got.talk, "no namespace nope") || strings.Contains(got.talk, "setup") {
+		t.Errorf("the starter exits %d: %s", got.code, got.talk)
+	}
+}
+
 // TestKilledServer: the server is killed in the middle of a run and comes back on its file.
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
