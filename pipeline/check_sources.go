@@ -3,6 +3,7 @@ package pipeline
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -22,6 +23,10 @@ func (c *checker) httpSource(at string, h *HTTP) {
 		c.fail(join(at, "path"), codeBadPath, "write only what follows the base URL, which is the connection's")
 	case h.Path != "" && !strings.HasPrefix(string(h.Path), "/"):
 		c.fail(join(at, "path"), codeBadPath, "write the path with a / at its beginning")
+	case strings.HasPrefix(string(h.Path), "//"):
+		c.fail(join(at, "path"), codeBadPath, "write the path with one / at its beginning: two of them begin the name of a host")
+	case slices.Contains(strings.Split(outsideOfActions(string(h.Path)), "/"), ".."):
+		c.fail(join(at, "path"), codeBadPath, "write the path without ..: it stays below the connection's base URL")
 	case strings.ContainsAny(outsideOfActions(string(h.Path)), "?#"):
 		c.fail(join(at, "path"), codeBadPath, "write the parameters under query, which encodes them")
 	}
