@@ -258,6 +258,9 @@ func gridOf(c *cli.Context) (*interval.Grid, error) {
 	if c.IsSet("cron") == c.IsSet("every") {
 		return nil, usagef("give a pipeline file, or one of --cron and --every")
 	}
+	if c.IsSet("cron") && strings.TrimSpace(c.String("cron")) == "" {
+		return nil, usagef("--cron is empty: write five fields, such as '0 0 * * *'")
+	}
 	return gridOfFlags(c)
 }
 
@@ -274,6 +277,9 @@ func gridOfFlags(c *cli.Context) (*interval.Grid, error) {
 		every, err := pipeline.ParseDuration(text)
 		if err != nil {
 			return nil, usagef("--every: %w", err)
+		}
+		if every <= 0 {
+			return nil, usagef("--every: %q is no time between ticks: the least is 1s", text)
 		}
 		spec.Every = every.Std()
 	}

@@ -128,6 +128,8 @@ func TestUsageErrors(t *testing.T) {
 		"intervals|--cron|0 0 * * *|--from|2026-02-30":                              "2026-02-30",
 		"intervals|--cron|0 0 * * *|--timezone|Europe/Rome|--from|2026-10-25T02:30": "twice",
 		"intervals|--cron|0 0 * * *|--timezone|Europe/Rome|--from|2026-03-29T02:30": "does not exist",
+		"intervals|--every|0s":                                                      "no time between ticks",
+		"intervals|--cron|":                                                         "--cron is empty",
 		"intervals|--every|90":                                                      "90",
 		"intervals|--cron|0 0 * * *|--limit|0":                                      "--limit",
 		"intervals|--cron|0 0 * * *|--tmiezone|x":                                   "tmiezone",
