@@ -101,6 +101,9 @@ func TestZoneDatabaseIsTheOneItClaimsToBe(t *testing.T) {
 	}
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
 		t.Skipf("no go command to compare with: %v", err)
 	}
 	folder := filepath.Join(strings.TrimSpace(string(root)), "lib", "time")

@@ -92,7 +92,8 @@ func databases(t *testing.T, test func(w *world)) {
 	}
 }
 
-func newWorld(t *testing.T, driver string) *world {
+// needPrograms skips a test where the programs are not built, and fails it where CI=true.
+func needPrograms(t *testing.T) {
 	t.Helper()
 	if shared.missing != nil {
 		if os.Getenv("CI") == "true" {
@@ -100,6 +101,11 @@ func newWorld(t *testing.T, driver string) *world {
 		}
 		t.Skipf("skipped: %v", shared.missing)
 	}
+}
+
+func newWorld(t *testing.T, driver string) *world {
+	t.Helper()
+	needPrograms(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, name: fmt.Sprintf("p%d", worlds.Add(1)), folder: t.TempDir()}

@@ -18,12 +18,7 @@ var console = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 // TestDocumentsPrintWhatTheySay runs every command in the documents that is shown with its output.
 func TestDocumentsPrintWhatTheySay(t *testing.T) {
 	t.Parallel()
-	if shared.missing != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(shared.missing)
-		}
-		t.Skipf("skipped: %v", shared.missing)
-	}
+	needPrograms(t)
 	documents, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
