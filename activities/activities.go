@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/trancheflow/tranche/connection"
+	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/retry"
 	"github.com/trancheflow/tranche/step"
 	"github.com/trancheflow/tranche/warehouse"
@@ -21,6 +22,7 @@ import (
 // Activities holds what steps work with. It is safe for concurrent use; New makes one.
 type Activities struct {
 	connections *connection.Set
+	temporal    *launch.Temporal
 	stopGrace   time.Duration
 	now         func() time.Time
 	random      func() float64
@@ -33,6 +35,9 @@ type Activities struct {
 type Options struct {
 	// Connections are the outside systems by name. Required.
 	Connections *connection.Set
+	// Temporal is where the activities that look after runs start, describe and signal them. Nil: those
+	// activities cannot be used.
+	Temporal *launch.Temporal
 	// StopGrace is how long a step may go on after its worker was asked to stop, before it is
 	// handed back: scheduled again on another worker, without using up an attempt. It must be
 	// shorter than the worker's own stop timeout. Zero hands steps back at once.
@@ -44,6 +49,7 @@ type Options struct {
 func New(options Options) *Activities {
 	return &Activities{
 		connections: options.Connections,
+		temporal:    options.Temporal,
 		stopGrace:   options.StopGrace,
 		now:         time.Now,
 		random:      rand.Float64,
@@ -51,7 +57,8 @@ func New(options Options) *Activities {
 	}
 }
 
-// Register registers every activity under its stable name.
+// Register registers, under their stable names, the activities of runs: the steps, and the short ones
+// that workflows call locally.
 func (a *Activities) Register(registry worker.ActivityRegistry) {
 	for name, function := range map[string]any{
 		step.ActivityHTTP:    a.ExtractHTTP,
@@ -59,6 +66,14 @@ func (a *Activities) Register(registry worker.ActivityRegistry) {
 		step.ActivityLoad:    a.Load,
 		step.ActivityOutcome: a.RecordOutcome,
 	} {
+		registry.RegisterActivityWithOptions(function, activity.RegisterOptions{Name: name})
+	}
+}
+
+// RegisterControl registers, under their stable names, the activities of the control queue: they move no
+// data, and may last as long as the runs that they look after.
+func (a *Activities) RegisterControl(registry worker.ActivityRegistry) {
+	for name, function := range map[string]any{} {
 		registry.RegisterActivityWithOptions(function, activity.RegisterOptions{Name: name})
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
+
+	"github.com/trancheflow/tranche/launch"
 )
 
 // Environment is the process's environment, in the form of os.Environ. It implements
@@ -188,7 +190,7 @@ func (e *UnreachableError) Error() string {
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Dial connects, and returns an *UnreachableError if Temporal does not answer within Timeout.
-func Dial(ctx context.Context, settings Settings, options Options) (client.Client, error) {
+func Dial(ctx context.Context, settings Settings, options Options) (*launch.Temporal, error) {
 	dialled, err := settings.profile.ToClientOptions(envconfig.ToClientOptionsRequest{IncludeRemoteCodec: true})
 	if err != nil {
 		return nil, fmt.Errorf("read Temporal's configuration: %w", err)
@@ -205,7 +207,7 @@ func Dial(ctx context.Context, settings Settings, options Options) (client.Clien
 	if err != nil {
 		return nil, &UnreachableError{settings.Address(), settings.Namespace(), err}
 	}
-	return connected, nil
+	return launch.New(connected, settings.Namespace(), dialled.DataConverter), nil
 }
 
 // silent drops the SDK's messages.

@@ -23,6 +23,10 @@ type Spec struct {
 	Start time.Time
 	// End is the last instant at which there may be a tick. The zero time means none.
 	End time.Time
+	// Since is where this grid took over from an earlier one: its first interval starts there, cut like
+	// one that starts at Start, and ticks of Every keep counting from Start. It is without effect
+	// before Start. The zero time means none.
+	Since time.Time
 }
 
 // Grid is the sequence of the ticks of a Spec, and of the intervals between them. It does not change
@@ -33,8 +37,9 @@ type Grid struct {
 	loc      *time.Location
 	cron     *cron // nil when the ticks come from every
 	every    int64 // seconds
+	anchor   int64 // what every is counted from
 	hasStart bool
-	first    int64 // ticks are later than this: the start, or the beginning of year 1
+	first    int64 // ticks are later than this: the start, where the grid took over, or the beginning of year 1
 	last     int64 // and not later than this
 }
 
@@ -55,7 +60,8 @@ func New(spec Spec) (*Grid, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	if _, ok := g.next(&clock{loc: g.loc}, g.first); !ok {
+	// A grid that takes over after its own end has no tick left, and is no mistake.
+	if _, ok := g.next(&clock{loc: g.loc}, g.first); !ok && spec.Since.IsZero() {
 		return nil, Errors{g.neverFires(spec)}
 	}
 	return g, nil
@@ -113,13 +119,20 @@ func (g *Grid) readBounds(spec Spec) Errors {
 			errs = append(errs, err)
 		}
 	}
+	g.anchor = g.first
+	if !spec.Since.IsZero() {
+		if err := checkBound(spec.Since, CodeBadStart, FieldStart); err != nil {
+			errs = append(errs, err)
+		}
+		g.first, g.hasStart = max(g.first, spec.Since.Unix()), true
+	}
 	if !spec.End.IsZero() {
 		g.last = spec.End.Unix()
 		if err := checkBound(spec.End, CodeBadEnd, FieldEnd); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	if g.last <= g.first && errs == nil {
+	if g.last <= g.anchor && errs == nil {
 		errs = append(errs, &Error{Code: CodeBadEnd, Field: FieldEnd,
 			Message: fmt.Sprintf("the end %s is not after the start %s", rfc3339(g.last), rfc3339(g.first))})
 	}
@@ -287,7 +300,7 @@ func (g *Grid) next(c *clock, after int64) (tick int64, ok bool) {
 	}
 	switch {
 	case g.cron == nil:
-		tick = g.first + (floorDiv(after-g.first, g.every)+1)*g.every
+		tick = g.anchor + (floorDiv(after-g.anchor, g.every)+1)*g.every
 	case g.cron.elapsed:
 		tick, ok = g.nextShown(c, after+1)
 		return tick, ok && tick <= g.last
@@ -305,7 +318,7 @@ func (g *Grid) prev(c *clock, t int64) (tick int64, ok bool) {
 	}
 	switch {
 	case g.cron == nil:
-		tick = g.first + floorDiv(t-g.first, g.every)*g.every
+		tick = g.anchor + floorDiv(t-g.anchor, g.every)*g.every
 	case g.cron.elapsed:
 		tick, ok = g.prevShown(c, t)
 		return tick, ok && tick > g.first

@@ -87,6 +87,10 @@ type Schedule struct {
 	MaxActiveRuns int `yaml:"max_active_runs,omitempty" json:"max_active_runs" minimum:"1" maximum:"1000" default:"1"`
 	// DependsOnPast lets a run begin only when the interval before it is loaded. Default false.
 	DependsOnPast bool `yaml:"depends_on_past,omitempty" json:"depends_on_past,omitempty"`
+
+	// Since is where this grid took over from an earlier one of the same pipeline: an instant in
+	// RFC 3339. `starter schedules apply` sets it; a file cannot. Empty: the grid is the first one.
+	Since string `yaml:"-" json:"since,omitempty"`
 }
 
 // Catchup is the policy for intervals that Temporal did not start.

@@ -12,15 +12,14 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 
 	"github.com/trancheflow/tranche/dial"
-	"github.com/trancheflow/tranche/workflows"
+	"github.com/trancheflow/tranche/launch"
 )
 
 // online is a connection to Temporal with what the commands need to know of it.
 type online struct {
-	client.Client
+	*launch.Temporal
 	settings dial.Settings
 }
 
@@ -34,54 +33,6 @@ func (p *program) connect(c *cli.Context) (*online, error) {
 		return nil, err
 	}
 	return &online{connected, settings}, nil
-}
-
-// attributeTypes are the search attributes of Tranche with their types.
-func attributeTypes() map[string]enums.IndexedValueType {
-	return map[string]enums.IndexedValueType{
-		workflows.AttributePipeline.GetName(): enums.INDEXED_VALUE_TYPE_KEYWORD,
-		workflows.AttributeRunKind.GetName():  enums.INDEXED_VALUE_TYPE_KEYWORD,
-		workflows.AttributeInterval.GetName(): enums.INDEXED_VALUE_TYPE_DATETIME,
-	}
-}
-
-// attributeNames lists them in a fixed order, for messages.
-func attributeNames() []string {
-	return []string{
-		workflows.AttributePipeline.GetName(), workflows.AttributeRunKind.GetName(), workflows.AttributeInterval.GetName(),
-	}
-}
-
-// registered returns the custom search attributes of the namespace. On clusters whose operator
-// service is closed, such as Temporal Cloud, the general listing answers instead.
-func (o *online) registered(ctx context.Context) (map[string]enums.IndexedValueType, error) {
-	listed, err := o.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: o.settings.Namespace()})
-	if err == nil {
-		return listed.GetCustomAttributes(), nil
-	}
-	known, fallbackErr := o.GetSearchAttributes(ctx)
-	if fallbackErr != nil {
-		return nil, fmt.Errorf("list the search attributes of namespace %s: %w", o.settings.Namespace(), err)
-	}
-	return known.GetKeys(), nil
-}
-
-// usable returns which of our attributes the namespace has with the right type; the others are
-// named for people.
-func (o *online) usable(ctx context.Context) (usable map[string]bool, missing []string, err error) {
-	have, err := o.registered(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	usable = map[string]bool{}
-	for _, name := range attributeNames() {
-		if have[name] == attributeTypes()[name] {
-			usable[name] = true
-		} else {
-			missing = append(missing, name)
-		}
-	}
-	return usable, missing, nil
 }
 
 // pollerAge is how long ago a worker may have asked for work and still count as there: a worker
@@ -118,7 +69,7 @@ func (o *online) hasWorkers(ctx context.Context, queue string) (bool, error) {
 
 func (o *online) polled(ctx context.Context, queue string) (bool, error) {
 	described, err := o.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-		Namespace: o.settings.Namespace(), TaskQueue: &taskqueue.TaskQueue{Name: queue, Kind: enums.TASK_QUEUE_KIND_NORMAL},
+		Namespace: o.Namespace, TaskQueue: &taskqueue.TaskQueue{Name: queue, Kind: enums.TASK_QUEUE_KIND_NORMAL},
 		TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,
 	})
 	if err != nil {
@@ -166,14 +117,14 @@ func (p *program) setup(c *cli.Context) error {
 		return err
 	}
 	defer o.Close()
-	have, err := o.registered(c.Context)
+	have, err := o.Registered(c.Context)
 	if err != nil {
 		return err
 	}
-	report := setupReport{Namespace: o.settings.Namespace(), Registered: []string{}, Present: []string{}}
+	report := setupReport{Namespace: o.Namespace, Registered: []string{}, Present: []string{}}
 	wanted := map[string]enums.IndexedValueType{}
-	for _, name := range attributeNames() {
-		switch kind := attributeTypes()[name]; have[name] {
+	for _, name := range launch.AttributeNames() {
+		switch kind := launch.AttributeTypes()[name]; have[name] {
 		case kind:
 			report.Present = append(report.Present, name)
 		case enums.INDEXED_VALUE_TYPE_UNSPECIFIED:
@@ -183,7 +134,7 @@ func (p *program) setup(c *cli.Context) error {
 			// Adding it again with another type is answered with success and changes nothing
 			// (server v1.32.1), so it has to be said here.
 			return fmt.Errorf("search attribute %s of namespace %s has the type %s, and Tranche needs %s: remove or rename it there; until then runs do without it",
-				name, o.settings.Namespace(), have[name], kind)
+				name, o.Namespace, have[name], kind)
 		}
 	}
 	if len(wanted) > 0 {
@@ -205,7 +156,7 @@ func (p *program) setup(c *cli.Context) error {
 
 func (o *online) register(ctx context.Context, wanted map[string]enums.IndexedValueType) error {
 	_, err := o.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
-		Namespace: o.settings.Namespace(), SearchAttributes: wanted,
+		Namespace: o.Namespace, SearchAttributes: wanted,
 	})
 	if err == nil {
 		return nil
@@ -214,15 +165,15 @@ func (o *online) register(ctx context.Context, wanted map[string]enums.IndexedVa
 	var unimplemented *serviceerror.Unimplemented
 	hint := ""
 	if errors.As(err, &denied) || errors.As(err, &unimplemented) {
-		hint = "; somebody who may has to run:\n" + registerByHand(o.settings.Namespace(), wanted) +
+		hint = "; somebody who may has to run:\n" + registerByHand(o.Namespace, wanted) +
 			"\nor, in Temporal Cloud, add them to the namespace on its page or with tcld"
 	}
-	return fmt.Errorf("register search attributes in namespace %s: %w%s", o.settings.Namespace(), err, hint)
+	return fmt.Errorf("register search attributes in namespace %s: %w%s", o.Namespace, err, hint)
 }
 
 func registerByHand(namespace string, wanted map[string]enums.IndexedValueType) string {
 	text := "  temporal operator search-attribute create --namespace " + namespace
-	for _, name := range attributeNames() {
+	for _, name := range launch.AttributeNames() {
 		if kind, is := wanted[name]; is {
 			text += fmt.Sprintf(" --name %s --type %s", name, kind)
 		}

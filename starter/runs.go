@@ -9,19 +9,16 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"go.temporal.io/api/common/v1"
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/trancheflow/tranche/dial"
 	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
-	"github.com/trancheflow/tranche/schedules"
 	"github.com/trancheflow/tranche/step"
 	"github.com/trancheflow/tranche/workflows"
 )
@@ -132,101 +129,27 @@ func describeStart(report started, digest string) string {
 
 // start starts a run, or joins the open one.
 func (p *program) start(ctx context.Context, o *online, definition *pipeline.Pipeline, owned interval.Interval) (client.WorkflowRun, started, error) {
-	id := step.WorkflowID(definition.Name, owned.End)
 	report := started{
-		WorkflowID: id, Pipeline: definition.Name, Interval: owned,
+		WorkflowID: step.WorkflowID(definition.Name, owned.End), Pipeline: definition.Name, Interval: owned,
 		Kind: string(step.Manual), Digest: definition.Digest,
 	}
-	options, missing, err := p.startOptions(ctx, o, definition, owned, step.Manual)
-	if err != nil {
-		return nil, report, err
-	}
-	input := workflows.RunInput{Version: workflows.RunVersion, Kind: step.Manual, Interval: &owned, Definition: definition}
-	handle, err := o.execute(ctx, options, definition.Name, input)
-	var taken *serviceerror.WorkflowExecutionAlreadyStarted
+	came, err := o.Start(ctx, launch.Request{Definition: definition, Interval: owned, Kind: step.Manual})
 	var unknown *serviceerror.NamespaceNotFound
 	switch {
-	case errors.As(err, &taken):
-		return p.join(ctx, o, report)
 	case errors.As(err, &unknown):
 		return nil, report, coded(exitUnreachable, fmt.Errorf("start %s: the Temporal at %s has no namespace %s: choose one with --namespace or TEMPORAL_NAMESPACE, or create it with `temporal operator namespace create`",
-			id, o.settings.Address(), o.settings.Namespace()))
+			report.WorkflowID, o.settings.Address(), o.Namespace))
 	case err != nil:
-		return nil, report, fmt.Errorf("start %s: %w", id, err)
+		return nil, report, err
+	case came.Taken:
+		return p.join(ctx, o, report)
 	}
-	report.RunID = handle.GetRunID()
-	if len(missing) > 0 {
+	report.RunID = came.RunID
+	if _, missing, err := o.Usable(ctx); err == nil && len(missing) > 0 {
 		fmt.Fprintf(p.talk, "namespace %s lacks the search attributes %s: `starter setup` adds them; until then runs are listed without\n",
-			o.settings.Namespace(), strings.Join(missing, ", "))
+			o.Namespace, strings.Join(missing, ", "))
 	}
-	return handle, report, nil
-}
-
-// execute starts a run with as many search attributes as the server takes: one may keep its own to
-// itself, or not know ours for the first seconds after they were registered. The run is worth more
-// than its place in a list.
-func (o *online) execute(ctx context.Context, options client.StartWorkflowOptions, name string, input workflows.RunInput) (client.WorkflowRun, error) {
-	ours := options.TypedSearchAttributes
-	scheduled := temporal.NewSearchAttributes(ours.Copy(), workflows.ScheduledByID.ValueSet(schedules.ID(name)))
-	var refusal error
-	for _, attributes := range []temporal.SearchAttributes{scheduled, ours, temporal.NewSearchAttributes()} {
-		options.TypedSearchAttributes = attributes
-		handle, err := o.ExecuteWorkflow(ctx, options, workflows.RunType, input)
-		var refused *serviceerror.InvalidArgument
-		if !errors.As(err, &refused) {
-			return handle, err
-		}
-		if refusal == nil {
-			refusal = err
-		}
-	}
-	return nil, refusal
-}
-
-// startOptions are those of every run that a person starts: an interval may be run again as often
-// as one likes, but never twice at once. missing names the search attributes that it has to do without.
-func (p *program) startOptions(ctx context.Context, o *online, definition *pipeline.Pipeline, owned interval.Interval, kind step.Kind) (options client.StartWorkflowOptions, missing []string, err error) {
-	location, err := definition.Location()
-	if err != nil {
-		return options, nil, err
-	}
-	usable, missing, err := o.usable(ctx)
-	if err != nil {
-		return options, nil, err
-	}
-	return client.StartWorkflowOptions{
-		ID:                                       step.WorkflowID(definition.Name, owned.End),
-		TaskQueue:                                definition.TaskQueue,
-		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            workflows.RunSummary(definition.Name, owned, location, kind),
-		StaticDetails:                            definition.Description,
-		TypedSearchAttributes:                    attributesOf(definition.Name, owned, kind, usable),
-		Memo: map[string]any{
-			workflows.MemoDigest:   definition.Digest,
-			workflows.MemoKind:     string(kind),
-			workflows.MemoInterval: owned.String(),
-		},
-		Priority: temporal.Priority{PriorityKey: priorityManual},
-	}, missing, nil
-}
-
-// priorityManual is that of scheduled and manual runs; catchup comes after them and backfills last.
-const priorityManual = 2
-
-func attributesOf(name string, owned interval.Interval, kind step.Kind, usable map[string]bool) temporal.SearchAttributes {
-	var updates []temporal.SearchAttributeUpdate
-	if usable[workflows.AttributePipeline.GetName()] {
-		updates = append(updates, workflows.AttributePipeline.ValueSet(name))
-	}
-	if usable[workflows.AttributeRunKind.GetName()] {
-		updates = append(updates, workflows.AttributeRunKind.ValueSet(string(kind)))
-	}
-	if usable[workflows.AttributeInterval.GetName()] {
-		updates = append(updates, workflows.AttributeInterval.ValueSet(owned.Start))
-	}
-	return temporal.NewSearchAttributes(updates...)
+	return o.GetWorkflow(ctx, report.WorkflowID, report.RunID), report, nil
 }
 
 // join finds out whose the open run is.
@@ -238,22 +161,12 @@ func (p *program) join(ctx context.Context, o *online, report started) (client.W
 	info := described.RawResponse.GetWorkflowExecutionInfo()
 	report.Joined = true
 	report.RunID = info.GetExecution().GetRunId()
-	report.Kind = memoText(info.GetMemo(), workflows.MemoKind)
-	report.Digest = memoText(info.GetMemo(), workflows.MemoDigest)
+	report.Kind = launch.MemoText(info.GetMemo(), launch.MemoKind)
+	report.Digest = launch.MemoText(info.GetMemo(), launch.MemoDigest)
 	if report.Kind == "" {
 		report.Kind = string(step.Scheduled)
 	}
 	return o.GetWorkflow(ctx, report.WorkflowID, report.RunID), report, nil
-}
-
-// memoText returns a text of a memo; empty when it is not there.
-func memoText(memo *common.Memo, key string) string {
-	var text string
-	payload := memo.GetFields()[key]
-	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &text) != nil {
-		return ""
-	}
-	return text
 }
 
 // await waits for a run and prints what it did.
@@ -390,7 +303,7 @@ func (p *program) runs(c *cli.Context) error {
 // listRuns works on every cluster: the query names Temporal's own attributes only, and the id says
 // to which pipeline a run belongs.
 func (o *online) listRuns(ctx context.Context, name string, open bool, limit int) ([]runRow, error) {
-	query := fmt.Sprintf("WorkflowType = %q", workflows.RunType)
+	query := fmt.Sprintf("WorkflowType = %q", launch.RunType)
 	if name != "" {
 		if strings.ContainsAny(name, `"'\`) {
 			return nil, usagef("%q is not the name of a pipeline", name)
@@ -425,7 +338,7 @@ func runRowOf(info *workflow.WorkflowExecutionInfo) (runRow, string) {
 	row := runRow{
 		WorkflowID: id, RunID: info.GetExecution().GetRunId(),
 		Status:  strings.ToLower(info.GetStatus().String()),
-		Kind:    memoText(info.GetMemo(), workflows.MemoKind),
+		Kind:    launch.MemoText(info.GetMemo(), launch.MemoKind),
 		Started: info.GetStartTime().AsTime(),
 	}
 	if row.Kind == "" {
@@ -439,7 +352,7 @@ func runRowOf(info *workflow.WorkflowExecutionInfo) (runRow, string) {
 	if err == nil {
 		row.Pipeline, row.End = name, tick.Format(time.RFC3339)
 	}
-	if bounds := memoText(info.GetMemo(), workflows.MemoInterval); bounds != "" {
+	if bounds := launch.MemoText(info.GetMemo(), launch.MemoInterval); bounds != "" {
 		row.Start, _, _ = strings.Cut(bounds, "/")
 	}
 	return row, name

@@ -11,15 +11,12 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/activities"
 	"github.com/trancheflow/tranche/connection"
 	"github.com/trancheflow/tranche/dial"
-	"github.com/trancheflow/tranche/workflows"
+	"github.com/trancheflow/tranche/launch"
 )
 
 // Exit codes; those of the starter where they mean the same.
@@ -153,7 +150,7 @@ func (p *program) work(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	steps := activities.New(activities.Options{Connections: connections, StopGrace: c.Duration("stop-timeout")})
+	steps := activities.New(activities.Options{Connections: connections, Temporal: temporal, StopGrace: c.Duration("stop-timeout")})
 	logger.Info("worker starts", "address", settings.Address(), "namespace", settings.Namespace(),
 		"task_queue", c.String("task-queue"), "connections", connections.Names(), "listen", service.address())
 	err = p.serve(c, temporal, steps, service, logger)
@@ -169,25 +166,16 @@ func (p *program) work(c *cli.Context) error {
 }
 
 // serve polls until a signal arrives, ctx ends or the worker fails for good.
-func (p *program) serve(c *cli.Context, temporal client.Client, steps *activities.Activities, service *service, logger *slog.Logger) error {
+func (p *program) serve(c *cli.Context, temporal *launch.Temporal, steps *activities.Activities, service *service, logger *slog.Logger) error {
 	fatal := make(chan error, 1)
-	polling := worker.New(temporal, c.String("task-queue"), worker.Options{
-		MaxConcurrentActivityExecutionSize: c.Int("max-activities"),
-		WorkerStopTimeout:                  c.Duration("stop-timeout") + handBackMargin,
-		// Cancels arrive with the answers to heartbeats; the SDK would hold those back for 0.8 of
-		// the heartbeat timeout.
-		MaxHeartbeatThrottleInterval: maxHeartbeatThrottle,
-		OnFatalError: func(err error) {
-			select {
-			case fatal <- err:
-			default:
-			}
-		},
+	polling := pollersOf(c, temporal, steps, func(err error) {
+		select {
+		case fatal <- err:
+		default:
+		}
 	})
-	polling.RegisterWorkflowWithOptions(workflows.Run, workflow.RegisterOptions{Name: workflows.RunType})
-	steps.Register(polling)
-	if err := polling.Start(); err != nil {
-		return fmt.Errorf("start polling task queue %s: %w", c.String("task-queue"), err)
+	if err := polling.start(); err != nil {
+		return err
 	}
 	ctx, stopSweeping := context.WithCancel(c.Context)
 	var sweeping sync.WaitGroup
@@ -197,7 +185,7 @@ func (p *program) serve(c *cli.Context, temporal client.Client, steps *activitie
 	service.ready(true)
 	if file := c.String("ready-file"); file != "" {
 		if err := writeReady(file, service.address()); err != nil {
-			polling.Stop()
+			polling.stop()
 			return err
 		}
 	}
@@ -215,15 +203,12 @@ func (p *program) serve(c *cli.Context, temporal client.Client, steps *activitie
 	return p.stop(polling, failure, logger)
 }
 
-// maxHeartbeatThrottle bounds how late a cancel arrives.
-const maxHeartbeatThrottle = 3 * time.Second
-
 // stop waits for the running steps, unless a second signal says otherwise.
-func (p *program) stop(polling worker.Worker, failure error, logger *slog.Logger) error {
+func (p *program) stop(polling *pollers, failure error, logger *slog.Logger) error {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		polling.Stop()
+		polling.stop()
 	}()
 	select {
 	case <-stopped:

@@ -8,7 +8,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/interval"
-	"github.com/trancheflow/tranche/step"
 )
 
 // show sets what an operator sees in the UI under the run's current details. It lives in the
@@ -142,18 +141,4 @@ func localBounds(owned interval.Interval, zone string) string {
 	}
 	const layout = "2006-01-02 15:04:05 -07:00"
 	return owned.Start.In(location).Format(layout) + " → " + owned.End.In(location).Format(layout)
-}
-
-// RunSummary is the line that a run started by Tranche bears in lists, such as
-// `orders 2026-01-15 (backfill)`: the start of the interval in the pipeline's zone, with the time
-// where it is not midnight.
-func RunSummary(pipelineName string, owned interval.Interval, location *time.Location, kind step.Kind) string {
-	start := owned.Start.In(location)
-	layout := "2006-01-02 15:04"
-	if start.Second() != 0 {
-		layout = "2006-01-02 15:04:05"
-	} else if start.Hour() == 0 && start.Minute() == 0 {
-		layout = "2006-01-02"
-	}
-	return fmt.Sprintf("%s %s (%s)", pipelineName, start.Format(layout), kind)
 }

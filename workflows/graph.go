@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/step"
 )
@@ -61,7 +62,7 @@ type node struct {
 
 // run is one run in progress.
 type run struct {
-	input    RunInput
+	input    launch.Input
 	owner    step.Owner
 	started  time.Time
 	order    []string
@@ -70,7 +71,7 @@ type run struct {
 	note     string
 }
 
-func newRun(ctx workflow.Context, input RunInput, owned interval.Interval, order []string) *run {
+func newRun(ctx workflow.Context, input launch.Input, owned interval.Interval, order []string) *run {
 	definition := input.Definition
 	r := &run{
 		input: input,

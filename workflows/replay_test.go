@@ -11,6 +11,8 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/trancheflow/tranche/launch"
 )
 
 // replay replays a recorded history under the workflow id that it was recorded with: a run compares its
@@ -22,13 +24,13 @@ func replay(data []byte) error {
 	}
 	id := recorded.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()
 	r := worker.NewWorkflowReplayer()
-	r.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: RunType})
+	r.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: launch.RunType})
 	return r.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), recorded,
 		worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id}})
 }
 
 // TestReplay holds the interpreter against histories of released builds: runs that were open when a worker is
-// upgraded must go on. A history that no longer replays means that Run needs a new RunVersion, not that
+// upgraded must go on. A history that no longer replays means that Run needs a new launch.Version, not that
 // the history is to be recorded again.
 func TestReplay(t *testing.T) {
 	t.Parallel()

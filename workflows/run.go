@@ -1,69 +1,24 @@
+// Package workflows holds the workflows of Tranche: Run works through the steps of one pipeline
+// for one data interval.
+//
+// Workflows know what passes between them and the activities, by package step, but none of the
+// rooms that touch the outside world. Everything here is deterministic; a history recorded by an
+// earlier build must replay, see testdata/replay.
 package workflows
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/step"
 )
-
-// RunType is the workflow type of a run, as it stands in histories.
-const RunType = "tranche-run"
-
-// RunVersion is the newest version of the interpreter's input that this build understands. It
-// grows when the same definition would lead to other commands.
-const RunVersion = 1
-
-// RunInput is what a run is started with. It carries the run's own definition, so that editing a
-// file changes no run that has started.
-type RunInput struct {
-	// Version of the interpreter that the starter asks for; RunVersion.
-	Version int `json:"version"`
-	// Kind says how the run came about.
-	Kind step.Kind `json:"kind"`
-	// Interval is what the run owns. Nil: it follows from the time at which a Schedule fired.
-	Interval *interval.Interval `json:"interval,omitempty"`
-	// Definition is the effective definition, with its digest and the text of the SQL it names.
-	Definition *pipeline.Pipeline `json:"definition"`
-
-	unreadable error
-}
-
-// UnmarshalJSON decodes strictly. What this build cannot read is kept as an error instead of being
-// returned: a returned one would fail the workflow, but an input written by a newer build has to
-// wait for a newer worker.
-func (in *RunInput) UnmarshalJSON(data []byte) error {
-	type plain RunInput
-	wire := struct {
-		*plain
-		Definition json.RawMessage `json:"definition"`
-	}{plain: (*plain)(in)}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&wire); err != nil {
-		in.unreadable = err
-		return nil
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		in.unreadable = errors.New("there is text after the input")
-		return nil
-	}
-	if in.Version > RunVersion {
-		in.unreadable = fmt.Errorf("its version is %d, and this worker knows none above %d", in.Version, RunVersion)
-		return nil
-	}
-	in.Definition, in.unreadable = pipeline.Decode(wire.Definition)
-	return nil
-}
 
 // RunResult is what a run answers.
 type RunResult struct {
@@ -89,11 +44,11 @@ const (
 //
 // It fails with the type of the error of the step that failed it, and leaves nothing running: on a
 // failure, a timeout or a cancel the other steps are cancelled and awaited first.
-func Run(ctx workflow.Context, input RunInput) (RunResult, error) {
-	if input.unreadable != nil {
+func Run(ctx workflow.Context, input launch.Input) (RunResult, error) {
+	if err := input.Unreadable(); err != nil {
 		// A panic fails the workflow task, not the workflow: Temporal tries again until a worker
 		// can read the input.
-		panic(fmt.Sprintf("this run needs a newer worker: %v", input.unreadable))
+		panic(fmt.Sprintf("this run needs a newer worker: %v", err))
 	}
 	owned, err := ownInterval(ctx, input)
 	if err != nil {
@@ -124,7 +79,7 @@ func Run(ctx workflow.Context, input RunInput) (RunResult, error) {
 
 // ownInterval returns the interval that the run owns, and refuses one that does not belong to the
 // workflow's id: the id is what keeps two runs of one interval apart.
-func ownInterval(ctx workflow.Context, input RunInput) (interval.Interval, error) {
+func ownInterval(ctx workflow.Context, input launch.Input) (interval.Interval, error) {
 	name := input.Definition.Name
 	owned := input.Interval
 	if owned == nil {
@@ -145,7 +100,7 @@ func ownInterval(ctx workflow.Context, input RunInput) (interval.Interval, error
 // firedInterval derives the interval from the nominal time at which a Schedule fired. The result
 // is kept in history, since the zone database of a later build may see it otherwise.
 func firedInterval(ctx workflow.Context, definition *pipeline.Pipeline) (*interval.Interval, error) {
-	tick, ok := workflow.GetTypedSearchAttributes(ctx).GetTime(ScheduledStartTime)
+	tick, ok := workflow.GetTypedSearchAttributes(ctx).GetTime(launch.ScheduledStartTime)
 	if !ok {
 		return nil, temporal.NewNonRetryableApplicationError(
 			"the run has neither an interval in its input nor the time of a Schedule: start runs with `starter run`",

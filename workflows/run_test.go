@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/step"
 )
@@ -80,7 +81,7 @@ func (w *world) environment(t *testing.T, owned interval.Interval) *testsuite.Te
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: step.WorkflowID("orders", owned.End)})
-	env.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: RunType})
+	env.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: launch.RunType})
 	register := func(name string, function any) {
 		env.RegisterActivityWithOptions(function, activity.RegisterOptions{Name: name})
 	}
@@ -105,7 +106,7 @@ func (w *world) environment(t *testing.T, owned interval.Interval) *testsuite.Te
 func (w *world) perform(t *testing.T, d *pipeline.Pipeline) (RunResult, error) {
 	t.Helper()
 	env := w.environment(t, day)
-	env.ExecuteWorkflow(RunType, RunInput{Version: RunVersion, Kind: step.Manual, Interval: &day, Definition: d})
+	env.ExecuteWorkflow(launch.RunType, launch.Input{Version: launch.Version, Kind: step.Manual, Interval: &day, Definition: d})
 	if !env.IsWorkflowCompleted() {
 		t.Fatal("the run did not complete")
 	}
@@ -266,7 +267,7 @@ func TestAWaitUsesNoAttempt(t *testing.T) {
 		}
 	}
 	two := strings.Replace(extract, "http:", "retry: { maximum_attempts: 2 }\n    http:", 1)
-	env.ExecuteWorkflow(RunType, RunInput{Version: RunVersion, Kind: step.Manual, Interval: &day, Definition: definition(t, "", two+load)})
+	env.ExecuteWorkflow(launch.RunType, launch.Input{Version: launch.Version, Kind: step.Manual, Interval: &day, Definition: definition(t, "", two+load)})
 	if err := env.GetWorkflowError(); err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +284,7 @@ func TestAWaitBeyondScheduleToCloseFailsAtOnce(t *testing.T) {
 	w.extract = func(step.Input, int) (step.Result, error) {
 		return step.Result{Wait: &step.Wait{Until: env.Now().Add(2 * time.Hour), Reason: "429, Retry-After: 7200"}}, nil
 	}
-	env.ExecuteWorkflow(RunType, RunInput{Version: RunVersion, Kind: step.Manual, Interval: &day, Definition: definition(t, "", extract+load)})
+	env.ExecuteWorkflow(launch.RunType, launch.Input{Version: launch.Version, Kind: step.Manual, Interval: &day, Definition: definition(t, "", extract+load)})
 	err := env.GetWorkflowError()
 	var application *temporal.ApplicationError
 	if !errors.As(err, &application) || application.Type() != ErrorWaitTooLong || !strings.Contains(application.Message(), "Retry-After: 7200") {
@@ -336,7 +337,7 @@ func TestAnActivityOfSomebodyElse(t *testing.T) {
 		got = input
 		return "done", nil
 	}, activity.RegisterOptions{Name: "TrainModel"})
-	env.ExecuteWorkflow(RunType, RunInput{Version: RunVersion, Kind: step.Manual, Interval: &day,
+	env.ExecuteWorkflow(launch.RunType, launch.Input{Version: launch.Version, Kind: step.Manual, Interval: &day,
 		Definition: definition(t, "", extract+load+"\n  - name: train\n    needs: [load]\n    activity: { type: TrainModel, input: { depth: 3 } }\n")})
 	if err := env.GetWorkflowError(); err != nil {
 		t.Fatal(err)
@@ -358,7 +359,7 @@ func TestRunTimeout(t *testing.T) {
 	long := strings.NewReplacer("schedule_to_close: 10m", "schedule_to_close: 50m").Replace(quick)
 	loading := strings.Replace(load, "load: {", "timeout: { start_to_close: 1m, schedule_to_close: 10m }\n    load: {", 1)
 	started := env.Now()
-	env.ExecuteWorkflow(RunType, RunInput{Version: RunVersion, Kind: step.Manual, Interval: &day,
+	env.ExecuteWorkflow(launch.RunType, launch.Input{Version: launch.Version, Kind: step.Manual, Interval: &day,
 		Definition: definition(t, "run_timeout: 50m\n", long+loading)})
 	var application *temporal.ApplicationError
 	if err := env.GetWorkflowError(); !errors.As(err, &application) {
@@ -380,7 +381,7 @@ func TestCancelIsRecorded(t *testing.T) {
 		return step.Result{Wait: &step.Wait{Until: env.Now().Add(10 * time.Minute), Reason: "429"}}, nil
 	}
 	env.RegisterDelayedCallback(env.CancelWorkflow, time.Minute)
-	env.ExecuteWorkflow(RunType, RunInput{Version: RunVersion, Kind: step.Manual, Interval: &day, Definition: definition(t, "", extract+load)})
+	env.ExecuteWorkflow(launch.RunType, launch.Input{Version: launch.Version, Kind: step.Manual, Interval: &day, Definition: definition(t, "", extract+load)})
 	if err := env.GetWorkflowError(); !temporal.IsCanceledError(err) {
 		t.Errorf("the run ended with %v", err)
 	}
@@ -412,7 +413,7 @@ func TestARunOfAnotherIdIsRefused(t *testing.T) {
 	w := world{}
 	other := interval.Interval{Start: day.End, End: day.End.Add(24 * time.Hour)}
 	env := w.environment(t, other)
-	env.ExecuteWorkflow(RunType, RunInput{Version: RunVersion, Kind: step.Manual, Interval: &day, Definition: definition(t, "", extract+load)})
+	env.ExecuteWorkflow(launch.RunType, launch.Input{Version: launch.Version, Kind: step.Manual, Interval: &day, Definition: definition(t, "", extract+load)})
 	var application *temporal.ApplicationError
 	if err := env.GetWorkflowError(); !errors.As(err, &application) || application.Type() != ErrorNoInterval {
 		t.Errorf("the run ended with %v", err)
@@ -424,13 +425,13 @@ func TestARunOfAnotherIdIsRefused(t *testing.T) {
 
 func TestInputOfANewerBuildIsKeptForANewerWorker(t *testing.T) {
 	t.Parallel()
-	good, err := json.Marshal(RunInput{Version: RunVersion, Kind: step.Manual, Interval: &day, Definition: definition(t, "", extract+load)})
+	good, err := json.Marshal(launch.Input{Version: launch.Version, Kind: step.Manual, Interval: &day, Definition: definition(t, "", extract+load)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var in RunInput
-	if err := json.Unmarshal(good, &in); err != nil || in.unreadable != nil {
-		t.Fatalf("good input: %v, %v", err, in.unreadable)
+	var in launch.Input
+	if err := json.Unmarshal(good, &in); err != nil || in.Unreadable() != nil {
+		t.Fatalf("good input: %v, %v", err, in.Unreadable())
 	}
 	for name, bad := range map[string]string{
 		"newer version":          strings.Replace(string(good), `"version":1`, `"version":2`, 1),
@@ -438,14 +439,14 @@ func TestInputOfANewerBuildIsKeptForANewerWorker(t *testing.T) {
 		"unknown field in steps": strings.Replace(string(good), `"name":"extract"`, `"name":"extract","novel":1`, 1),
 		"newer format":           strings.Replace(string(good), `"format":1`, `"format":2`, 1),
 	} {
-		var in RunInput
+		var in launch.Input
 		if bad == string(good) {
 			t.Fatalf("%s: the test changes nothing", name)
 		}
 		if err := json.Unmarshal([]byte(bad), &in); err != nil {
 			t.Errorf("%s: decoding fails with %v, which would fail the run", name, err)
 		}
-		if in.unreadable == nil {
+		if in.Unreadable() == nil {
 			t.Errorf("%s is read as if it were known", name)
 		}
 	}
@@ -454,7 +455,7 @@ func TestInputOfANewerBuildIsKeptForANewerWorker(t *testing.T) {
 func TestDetailsAreSafeText(t *testing.T) {
 	t.Parallel()
 	r := &run{
-		input: RunInput{Kind: step.Manual},
+		input: launch.Input{Kind: step.Manual},
 		owner: step.Owner{Pipeline: "orders", Timezone: "Asia/Jakarta", Interval: day},
 		order: []string{"extract"},
 		nodes: map[string]*node{"extract": {report: StepReport{

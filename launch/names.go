@@ -1,10 +1,9 @@
-// Package workflows holds the workflows of Tranche: Run works through the steps of one pipeline
-// for one data interval.
+// Package launch starts the runs of pipelines in Temporal: what a run is told, under which id, with which
+// attributes, memo and priority, and what a run of the same interval that is there already means.
 //
-// Workflows know what passes between them and the activities, by package step, but none of the
-// rooms that touch the outside world. Everything here is deterministic; a history recorded by an
-// earlier build must replay, see testdata/replay.
-package workflows
+// Everybody who starts a run does it through here, or makes a Schedule do exactly the same: the
+// command line, a Schedule, the reconciler, a backfill, a lookback.
+package launch
 
 import "go.temporal.io/sdk/temporal"
 
@@ -33,4 +32,6 @@ const (
 	MemoDigest   = "tranche.digest"
 	MemoKind     = "tranche.kind"
 	MemoInterval = "tranche.interval"
+	// MemoCampaign is the id of the workflow that had the run started, such as a backfill.
+	MemoCampaign = "tranche.campaign"
 )

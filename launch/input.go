@@ -1,0 +1,65 @@
+package launch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/pipeline"
+	"github.com/trancheflow/tranche/step"
+)
+
+// RunType is the workflow type of a run, as it stands in histories.
+const RunType = "tranche-run"
+
+// Version is the newest version of the interpreter's input that this build understands. It
+// grows when the same definition would lead to other commands.
+const Version = 1
+
+// Input is what a run is started with. It carries the run's own definition, so that editing a
+// file changes no run that has started.
+type Input struct {
+	// Version of the interpreter that the starter asks for; Version.
+	Version int `json:"version"`
+	// Kind says how the run came about.
+	Kind step.Kind `json:"kind"`
+	// Interval is what the run owns. Nil: it follows from the time at which a Schedule fired.
+	Interval *interval.Interval `json:"interval,omitempty"`
+	// Definition is the effective definition, with its digest and the text of the SQL it names.
+	Definition *pipeline.Pipeline `json:"definition"`
+
+	unreadable error
+}
+
+// UnmarshalJSON decodes strictly. What this build cannot read is kept as an error instead of being
+// returned: a returned one would fail the workflow, but an input written by a newer build has to
+// wait for a newer worker.
+func (in *Input) UnmarshalJSON(data []byte) error {
+	type plain Input
+	wire := struct {
+		*plain
+		Definition json.RawMessage `json:"definition"`
+	}{plain: (*plain)(in)}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&wire); err != nil {
+		in.unreadable = err
+		return nil
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		in.unreadable = errors.New("there is text after the input")
+		return nil
+	}
+	if in.Version > Version {
+		in.unreadable = fmt.Errorf("its version is %d, and this worker knows none above %d", in.Version, Version)
+		return nil
+	}
+	in.Definition, in.unreadable = pipeline.Decode(wire.Definition)
+	return nil
+}
+
+// Unreadable says why this build cannot read the input, and nil if it can.
+func (in *Input) Unreadable() error { return in.unreadable }
