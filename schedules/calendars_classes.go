@@ -1,0 +1,209 @@
+package schedules
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/trancheflow/tranche/interval"
+)
+
+// timetable says at which times of day, in UTC, a cron ticks on each date of a span. Dates with the same
+// times share a class; class 0 has none.
+type timetable struct {
+	first   date
+	classes []int // by date - first
+	// times are all times of day that occur, in seconds, sorted. They are called by their position.
+	times []int
+	sets  []timeSet // of each class
+}
+
+// timeSet holds times of day by their position in a timetable.
+type timeSet []uint64
+
+func (s timeSet) add(i int) { s[i/64] |= 1 << (i % 64) }
+
+func (s timeSet) addAll(other timeSet) {
+	for i := range s {
+		s[i] |= other[i]
+	}
+}
+
+func (s timeSet) removeAll(other timeSet) {
+	for i := range s {
+		s[i] &^= other[i]
+	}
+}
+
+func (s timeSet) contains(other timeSet) bool {
+	for i := range s {
+		if other[i]&^s[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (s timeSet) empty() bool { return !slices.ContainsFunc(s, func(w uint64) bool { return w != 0 }) }
+
+// positions lists what the set holds, in order.
+func (s timeSet) positions() []int {
+	var list []int
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			list = append(list, i*64+bits.TrailingZeros64(word))
+		}
+	}
+	return list
+}
+
+func (t *timetable) newSet() timeSet { return make(timeSet, (len(t.times)+63)/64) }
+
+func (t *timetable) class(d date) int { return t.classes[d-t.first] }
+
+// newTimetable takes the times from the grid. It asks once for each combination of what they follow from.
+func newTimetable(spec interval.Spec, fields interval.Fields, first, last date) (*timetable, error) {
+	// Without bounds, so that the first and the last date are like the others. The Schedule's own
+	// bounds cut them.
+	grid, err := interval.New(interval.Spec{Cron: spec.Cron, TimeZone: spec.TimeZone})
+	if err != nil {
+		return nil, fmt.Errorf("cron %q without start and end: %w", spec.Cron, err)
+	}
+	b := timetableBuilder{
+		grid: grid, due: newDueDates(fields, first-3, last+2), known: map[string]int{}, like: map[dayKind]int{},
+		changes: slices.Collect(interval.ClockChanges(grid.Location(), (first - 3).time(), (last + 3).time())),
+	}
+	b.class(nil)
+	t := &timetable{first: first, classes: make([]int, 0, last-first+1)}
+	for d := first; d <= last; d++ {
+		t.classes = append(t.classes, b.classOf(d))
+	}
+	t.number(b.lists)
+	return t, nil
+}
+
+func (t *timetable) empty() bool { return len(t.times) == 0 }
+
+// number gives the times their positions.
+func (t *timetable) number(lists [][]int) {
+	for _, list := range lists {
+		t.times = append(t.times, list...)
+	}
+	slices.Sort(t.times)
+	t.times = slices.Compact(t.times)
+	for _, list := range lists {
+		set := t.newSet()
+		for _, at := range list {
+			position, _ := slices.BinarySearch(t.times, at)
+			set.add(position)
+		}
+		t.sets = append(t.sets, set)
+	}
+}
+
+type timetableBuilder struct {
+	grid    *interval.Grid
+	due     dueDates
+	changes []time.Time     // of the zone's clocks
+	lists   [][]int         // the times of each class
+	known   map[string]int  // classes by their times
+	like    map[dayKind]int // classes by what the times follow from
+}
+
+// dayKind is what the times of a UTC day follow from: the clock, and which of the local dates around it
+// are due.
+type dayKind struct {
+	offset  int   // seconds east of UTC when the day begins, or before the change
+	change  int64 // of the clock, in seconds from the beginning of the day
+	changed int   // the offset after it
+	due     uint8 // of the dates from three days before to two days after
+}
+
+func (b *timetableBuilder) classOf(d date) int {
+	kind, ok := b.kindOf(d)
+	if !ok {
+		return b.class(b.ask(d))
+	}
+	class, ok := b.like[kind]
+	if !ok {
+		class = b.class(b.ask(d))
+		b.like[kind] = class
+	}
+	return class
+}
+
+// kindOf looks for a clock change near a date; ok is false when there are several.
+func (b *timetableBuilder) kindOf(d date) (kind dayKind, ok bool) {
+	// After a clock is set back by a day, the most there is, fixed times wait for a day.
+	const before, after = 2 * 24 * time.Hour, 24 * time.Hour
+	near := b.changes[b.changeAfter(d.time().Add(-before)):b.changeAfter(d.time().Add(after))]
+	if len(near) > 1 {
+		return dayKind{}, false
+	}
+	at := d.time()
+	if len(near) == 1 {
+		kind.change = near[0].Unix() - d.unix()
+		_, kind.changed = near[0].In(b.grid.Location()).Zone()
+		at = near[0].Add(-time.Second)
+	}
+	_, kind.offset = at.In(b.grid.Location()).Zone()
+	for i := range date(6) {
+		if b.due.has(d - 3 + i) {
+			kind.due |= 1 << i
+		}
+	}
+	return kind, true
+}
+
+// changeAfter returns the position of the first change later than t.
+func (b *timetableBuilder) changeAfter(t time.Time) int {
+	return sort.Search(len(b.changes), func(i int) bool { return b.changes[i].After(t) })
+}
+
+// ask returns the ticks of a date as seconds of the day.
+func (b *timetableBuilder) ask(d date) []int {
+	var times []int
+	for iv := range b.grid.Between(d.time(), (d + 1).time()) {
+		times = append(times, int(iv.Start.Unix()-d.unix()))
+	}
+	return times
+}
+
+// class returns the class of dates with these times.
+func (b *timetableBuilder) class(times []int) int {
+	var key strings.Builder
+	for _, at := range times {
+		fmt.Fprintf(&key, "%x ", at)
+	}
+	class, ok := b.known[key.String()]
+	if !ok {
+		class = len(b.lists)
+		b.known[key.String()] = class
+		b.lists = append(b.lists, times)
+	}
+	return class
+}
+
+// dueDates says on which local dates a cron is due.
+type dueDates struct {
+	first date
+	due   []bool
+}
+
+func newDueDates(fields interval.Fields, first, last date) dueDates {
+	months, days := maskOf(fields.Months), dayFields(fields)
+	dates := dueDates{first: first}
+	for d := first; d <= last; d++ {
+		_, month, day := d.time().Date()
+		weekday := d.time().Weekday()
+		dates.due = append(dates.due, months>>month&1 == 1 && slices.ContainsFunc(days, func(masks dayMasks) bool {
+			return masks.days>>day&1 == 1 && masks.weekdays>>weekday&1 == 1
+		}))
+	}
+	return dates
+}
+
+func (m dueDates) has(d date) bool { return m.due[d-m.first] }

@@ -1,0 +1,229 @@
+package schedules
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	schedulepb "go.temporal.io/api/schedule/v1"
+
+	"github.com/trancheflow/tranche/interval"
+)
+
+// limits bound how large compiled calendars may be.
+type limits struct {
+	// calendars and bytes are what ten years may take; beyond, fewer years are compiled.
+	calendars, bytes int
+	// refused is the number of calendars beyond which there is no Schedule.
+	refused int
+}
+
+// Measured on server 1.32.1: with 300 calendars a page of 1,000 firings takes 51 ms to list, with 1,000
+// it takes 0.5 s.
+var defaultLimits = limits{calendars: 300, bytes: 16 << 10, refused: 1000}
+
+// compile turns the ticks of a cron into calendars in UTC, for as many years as the limits allow.
+func compile(spec interval.Spec, loc *time.Location, fields interval.Fields, comment string, now time.Time, limits limits) (Ticks, error) {
+	h, err := newHorizon(spec, now)
+	if err != nil {
+		return Ticks{}, err
+	}
+	table, err := newTimetable(spec, fields, h.first, h.final)
+	if err != nil {
+		return Ticks{}, err
+	}
+	if table.empty() {
+		return Ticks{}, h.noTick()
+	}
+	h.ruled = followsRule(loc, h.year)
+	for i, years := range exactYears {
+		h = h.exactFor(years)
+		ticks := newCompiler(table, h).ticks(comment)
+		ticks.From = laterOf(afterStart(spec), h.first.time())
+		ticks.Shortened = i > 0
+		count := len(ticks.Calendars)
+		if count <= limits.calendars && ticks.Size() <= limits.bytes {
+			return ticks, nil
+		}
+		if years != exactYears[len(exactYears)-1] {
+			continue
+		}
+		if count <= limits.refused {
+			return ticks, nil
+		}
+		err = fmt.Errorf("cron %q in %s takes %d of Temporal's calendars for %d years, more than the limit of %d: write fewer times or days, or split the pipeline",
+			spec.Cron, spec.TimeZone, count, years, limits.refused)
+	}
+	return Ticks{}, err
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// compiler covers the dates of a timetable with calendars. A calendar is a product of times of day (hour
+// x minute x second) and of dates (year x month x day x weekday).
+type compiler struct {
+	table   *timetable
+	horizon horizon
+	almanac *almanac
+	dates   []dateSet // of each class, in the whole horizon
+	needed  []dateSet // of each class, where every tick must fire
+	done    []block
+}
+
+// block is a set of times that fires on some dates: one rectangle of times, and the calendars it takes.
+type block struct {
+	rectangle rectangle
+	times     timeSet
+	products  []product
+	years     [][]int // of each product; nil for all
+	dates     dateSet // on which the products fire
+}
+
+func newCompiler(table *timetable, h horizon) *compiler {
+	firstYear, lastYear := h.years()
+	c := &compiler{table: table, horizon: h, almanac: newAlmanac(firstYear, lastYear)}
+	for range table.sets {
+		c.dates = append(c.dates, c.almanac.newSet())
+		c.needed = append(c.needed, c.almanac.newSet())
+	}
+	for d := h.first; d <= h.last; d++ {
+		class := table.class(d)
+		c.almanac.add(c.dates[class], d)
+		if d <= h.need {
+			c.almanac.add(c.needed[class], d)
+		}
+	}
+	return c
+}
+
+// run covers one class after another, those with most dates first.
+func (c *compiler) run() {
+	order := make([]int, len(c.needed))
+	counts := make([]int, len(c.needed))
+	for class := range order {
+		order[class], counts[class] = class, c.needed[class].count()
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(counts[y], counts[x]) })
+	for _, class := range order {
+		if counts[class] > 0 {
+			c.coverClass(class)
+		}
+	}
+}
+
+// coverClass adds what is missing on the dates of a class.
+func (c *compiler) coverClass(class int) {
+	rest := slices.Clone(c.table.sets[class])
+	for _, b := range c.done {
+		if c.table.sets[class].contains(b.times) && b.dates.contains(c.needed[class]) {
+			rest.removeAll(b.times)
+		}
+	}
+	for _, r := range c.table.rectangles(rest) {
+		times := c.table.setOf(r)
+		needed := slices.Clone(c.needed[class])
+		for _, b := range c.done {
+			if b.times.contains(times) {
+				needed.removeAll(b.dates)
+			}
+		}
+		forbidden := c.almanac.newSet()
+		for other, dates := range c.dates {
+			if !c.table.sets[other].contains(times) {
+				forbidden.addAll(dates)
+			}
+		}
+		b := block{rectangle: r, times: times, products: c.almanac.cover(needed, forbidden), dates: c.almanac.newSet()}
+		for _, p := range b.products {
+			b.years = append(b.years, c.years(p))
+			b.dates.addAll(c.almanac.setOf(p))
+		}
+		c.done = append(c.done, b)
+	}
+}
+
+// ticks writes what was found as calendars.
+func (c *compiler) ticks(comment string) Ticks {
+	c.run()
+	var calendars []*schedulepb.StructuredCalendarSpec
+	for _, b := range c.done {
+		for i, p := range b.products {
+			calendars = append(calendars, calendar(b.rectangle, p, b.years[i]))
+		}
+	}
+	return Ticks{Calendars: withComment(calendars, comment), TimeZone: "UTC", Exact: c.exact()}
+}
+
+func calendar(r rectangle, p product, years []int) *schedulepb.StructuredCalendarSpec {
+	return &schedulepb.StructuredCalendarSpec{
+		Second:     ranges(values(r.seconds)),
+		Minute:     ranges(values(r.minutes)),
+		Hour:       ranges(values(r.hours)),
+		DayOfMonth: ranges(values(p[byDay])),
+		Month:      ranges(values(p[byMonth] << 1)),
+		DayOfWeek:  ranges(values(p[byWeekday])),
+		Year:       ranges(years), // none are all
+	}
+}
+
+// years lists the years of a product; nil is all. Where clocks follow a rule, a year after the horizon is
+// treated like the one of its kind within.
+func (c *compiler) years(p product) []int {
+	if p[byYear] == c.almanac.full[byYear] {
+		return nil
+	}
+	years := values(p[byYear])
+	for i := range years {
+		years[i] += c.almanac.firstYear
+	}
+	_, last := c.horizon.years()
+	if !c.horizon.ruled || last < c.horizon.year+quietYears {
+		return years
+	}
+	for year := last + 1; year <= lastYear; year++ {
+		like := c.horizon.year + 1
+		for kindOf(like) != kindOf(year) {
+			like++
+		}
+		if p[byYear]>>(like-c.almanac.firstYear)&1 == 1 {
+			years = append(years, year)
+		}
+	}
+	return years
+}
+
+// exact finds the last instant until which what fires is what the timetable says. Zero is for ever.
+func (c *compiler) exact() time.Time {
+	fires := c.table.newSet()
+	for d := c.horizon.first; d <= c.horizon.final; d++ {
+		clear(fires)
+		for _, b := range c.done {
+			if c.firesOn(b, d) {
+				fires.addAll(b.times)
+			}
+		}
+		if !slices.Equal(fires, c.table.sets[c.table.class(d)]) {
+			return d.time().Add(-time.Second)
+		}
+	}
+	return time.Time{}
+}
+
+// firesOn reports whether a block fires on a date, also after the horizon.
+func (c *compiler) firesOn(b block, d date) bool {
+	year, month, day := d.time().Date()
+	weekday := d.time().Weekday()
+	for i, p := range b.products {
+		_, inYear := slices.BinarySearch(b.years[i], year)
+		if (inYear || b.years[i] == nil) && p[byMonth]>>(month-1)&1 == 1 && p[byDay]>>day&1 == 1 && p[byWeekday]>>weekday&1 == 1 {
+			return true
+		}
+	}
+	return false
+}

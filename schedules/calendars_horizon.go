@@ -1,0 +1,137 @@
+package schedules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/trancheflow/tranche/interval"
+)
+
+// The years that Temporal's calendars know: server v1.32.1, service/worker/scheduler/calendar.go,
+// minCalendarYear and maxCalendarYear.
+const (
+	firstYear = 2000
+	lastYear  = 2100
+)
+
+var (
+	firstInstant = time.Date(firstYear, 1, 1, 0, 0, 0, 0, time.UTC)
+	lastInstant  = time.Date(lastYear, 12, 31, 23, 59, 59, 0, time.UTC)
+)
+
+const (
+	// yearsBack is how far before now's year compiled calendars are exact. It bounds what irregular
+	// clock changes of the past may cost; the only use of the past is the backfill of Temporal's UI.
+	yearsBack = 5
+	// quietYears is for how many years after the exact ones there is no wrong firing. After 28 years
+	// every date has fallen on every day of the week, in leap years too.
+	quietYears = 28
+)
+
+// exactYears are the numbers of years after now's for which compiled calendars are exact: the first
+// whose calendars are few enough.
+var exactYears = []int{10, 5, 2}
+
+const secondsPerDay = 24 * 60 * 60
+
+// A date is a number of days since 1970-01-01.
+type date int64
+
+func dateOf(t time.Time) date {
+	seconds := t.Unix()
+	if seconds < 0 {
+		seconds -= secondsPerDay - 1
+	}
+	return date(seconds / secondsPerDay)
+}
+
+func newDate(year int, month time.Month, day int) date {
+	return dateOf(time.Date(year, month, day, 0, 0, 0, 0, time.UTC))
+}
+
+// unix is the date's first second, in UTC.
+func (d date) unix() int64 { return int64(d) * secondsPerDay }
+
+func (d date) time() time.Time { return time.Unix(d.unix(), 0).UTC() }
+
+// horizon says for which dates, in UTC and inclusive, calendars are compiled. It depends on the year of
+// now alone.
+type horizon struct {
+	year  int  // that counts as now's: that of the start, or of the end, if those are later, or earlier
+	first date // from here on firings must be ticks
+	need  date // until here every tick must fire
+	last  date // until here nothing else may fire
+	final date // the last date on which anything can fire
+	// ruled says that the clocks follow a rule from year on. Calendars that are exact for 28 years of a
+	// rule are exact for ever, and are no more than those for ten.
+	ruled bool
+}
+
+func newHorizon(spec interval.Spec, now time.Time) (horizon, error) {
+	h := horizon{year: now.UTC().Year(), final: dateOf(lastInstant)}
+	if !spec.Start.IsZero() {
+		h.year = max(h.year, spec.Start.UTC().Year())
+	}
+	if !spec.End.IsZero() {
+		h.year = min(h.year, spec.End.UTC().Year())
+		h.final = min(h.final, dateOf(spec.End))
+	}
+	h.first = newDate(max(h.year-yearsBack, firstYear), 1, 1)
+	if !spec.Start.IsZero() {
+		h.first = max(h.first, dateOf(spec.Start))
+	}
+	if h.first > h.final {
+		return horizon{}, h.noTick()
+	}
+	return h, nil
+}
+
+func (h horizon) noTick() error {
+	return fmt.Errorf("the schedule has no tick after %s in the years %d to %d, which are those that Temporal's Schedules know",
+		h.first.time().Format(time.DateOnly), firstYear, lastYear)
+}
+
+// exactFor sets how many years after now's must be exact.
+func (h horizon) exactFor(years int) horizon {
+	h.last = min(newDate(h.year+exactYears[0]+quietYears, 12, 31), h.final)
+	h.need = min(newDate(h.year+years, 12, 31), h.last)
+	if h.ruled && years == exactYears[0] {
+		h.need = h.last
+	}
+	return h
+}
+
+// years are those of the horizon's first and last date.
+func (h horizon) years() (first, last int) { return h.first.time().Year(), h.last.time().Year() }
+
+// yearKind is what the calendar of a year follows from.
+type yearKind struct {
+	begins time.Weekday
+	days   date
+}
+
+func kindOf(year int) yearKind {
+	start := newDate(year, 1, 1)
+	return yearKind{start.time().Weekday(), newDate(year+1, 1, 1) - start}
+}
+
+// followsRule reports whether the clocks of a zone change by a rule of the calendar from a year on: at
+// the same instants, and by as much, in all years of a kind.
+func followsRule(loc *time.Location, first int) bool {
+	known := map[yearKind]string{}
+	for year := first; year <= lastYear; year++ {
+		start := newDate(year, 1, 1)
+		_, offset := start.time().In(loc).Zone()
+		changes := fmt.Sprint(offset)
+		for at := range interval.ClockChanges(loc, start.time(), newDate(year+1, 1, 1).time()) {
+			_, offset := at.In(loc).Zone()
+			changes += fmt.Sprintf(", %d at %d", offset, at.Unix()-start.unix())
+		}
+		kind := kindOf(year)
+		if before, ok := known[kind]; ok && before != changes {
+			return false
+		}
+		known[kind] = changes
+	}
+	return true
+}
