@@ -106,3 +106,16 @@ func (t *Timeline) LastCompleted(now time.Time) (iv Interval, ok bool) {
 	}
 	return Interval{}, false
 }
+
+// SameCadence reports whether two grids tick by the same rule: the same fields of a cron in the same zone, or the
+// same elapsed time with the same phase. Where they start, end or took over does not matter.
+func SameCadence(a, b *Grid) bool {
+	switch {
+	case (a.cron == nil) != (b.cron == nil):
+		return false
+	case a.cron == nil:
+		return a.every == b.every && floorMod(a.anchor, a.every) == floorMod(b.anchor, b.every)
+	default:
+		return *a.cron == *b.cron && a.loc.String() == b.loc.String()
+	}
+}

@@ -155,3 +155,37 @@ func TestTimelineRefusesDisorder(t *testing.T) {
 		t.Error("a second grid that takes over nowhere is accepted")
 	}
 }
+
+func TestSameCadence(t *testing.T) {
+	t.Parallel()
+	start := utc(t, "2026-05-04")
+	grid := func(spec interval.Spec) *interval.Grid {
+		if spec.Start.IsZero() {
+			spec.Start = start
+		}
+		g, err := interval.New(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	for _, c := range []struct {
+		name string
+		a, b interval.Spec
+		same bool
+	}{
+		{"another way to write it", interval.Spec{Cron: "@daily"}, interval.Spec{Cron: "0 0 * * *"}, true},
+		{"another start", interval.Spec{Cron: "@daily"}, interval.Spec{Cron: "@daily", Start: start.AddDate(1, 0, 0)}, true},
+		{"another end", interval.Spec{Cron: "@daily"}, interval.Spec{Cron: "@daily", End: start.AddDate(1, 0, 0)}, true},
+		{"another zone", interval.Spec{Cron: "@daily"}, interval.Spec{Cron: "@daily", TimeZone: "Europe/Rome"}, false},
+		{"another time", interval.Spec{Cron: "0 1 * * *"}, interval.Spec{Cron: "0 0 * * *"}, false},
+		{"a star that decides how clock changes are read", interval.Spec{Cron: "0-59 3 * * *"}, interval.Spec{Cron: "* 3 * * *"}, false},
+		{"every and cron", interval.Spec{Every: time.Hour}, interval.Spec{Cron: "@hourly"}, false},
+		{"every from a start of the same phase", interval.Spec{Every: time.Hour}, interval.Spec{Every: time.Hour, Start: start.Add(5 * time.Hour)}, true},
+		{"every from a start of another phase", interval.Spec{Every: time.Hour}, interval.Spec{Every: time.Hour, Start: start.Add(time.Minute)}, false},
+	} {
+		if got := interval.SameCadence(grid(c.a), grid(c.b)); got != c.same {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
