@@ -121,12 +121,12 @@ func plainTicks(spec interval.Spec, fields interval.Fields, comment string) Tick
 	var calendars []*schedulepb.StructuredCalendarSpec
 	for _, days := range dayFields(fields) {
 		calendars = append(calendars, &schedulepb.StructuredCalendarSpec{
-			Second:     ranges([]int{0}),
-			Minute:     ranges(fields.Minutes),
-			Hour:       ranges(fields.Hours),
-			DayOfMonth: ranges(values(days.days)),
-			Month:      ranges(fields.Months),
-			DayOfWeek:  ranges(values(days.weekdays)),
+			Second:     rangesOf([]int{0}),
+			Minute:     rangesOf(fields.Minutes),
+			Hour:       rangesOf(fields.Hours),
+			DayOfMonth: rangesOf(values(days.days)),
+			Month:      rangesOf(fields.Months),
+			DayOfWeek:  rangesOf(values(days.weekdays)),
 		})
 	}
 	zone := spec.TimeZone

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-	"sort"
 	"strings"
-	"time"
 
 	"github.com/trancheflow/tranche/interval"
 )
@@ -65,7 +63,7 @@ func (t *timetable) newSet() timeSet { return make(timeSet, (len(t.times)+63)/64
 func (t *timetable) class(d date) int { return t.classes[d-t.first] }
 
 // newTimetable takes the times from the grid. It asks once for each combination of what they follow from.
-func newTimetable(spec interval.Spec, fields interval.Fields, first, last date) (*timetable, error) {
+func newTimetable(spec interval.Spec, fields interval.Fields, c clocks, first, last date) (*timetable, error) {
 	// Without bounds, so that the first and the last date are like the others. The Schedule's own
 	// bounds cut them.
 	grid, err := interval.New(interval.Spec{Cron: spec.Cron, TimeZone: spec.TimeZone})
@@ -73,8 +71,8 @@ func newTimetable(spec interval.Spec, fields interval.Fields, first, last date) 
 		return nil, fmt.Errorf("cron %q without start and end: %w", spec.Cron, err)
 	}
 	b := timetableBuilder{
-		grid: grid, due: newDueDates(fields, first-3, last+2), known: map[string]int{}, like: map[dayKind]int{},
-		changes: slices.Collect(interval.ClockChanges(grid.Location(), (first - 3).time(), (last + 3).time())),
+		grid: grid, clocks: c, due: newDueDates(fields, first-daysBefore, last+daysAfter),
+		known: map[string]int{}, like: map[dayKind]int{},
 	}
 	b.class(nil)
 	t := &timetable{first: first, classes: make([]int, 0, last-first+1)}
@@ -105,22 +103,27 @@ func (t *timetable) number(lists [][]int) {
 }
 
 type timetableBuilder struct {
-	grid    *interval.Grid
-	due     dueDates
-	changes []time.Time     // of the zone's clocks
-	lists   [][]int         // the times of each class
-	known   map[string]int  // classes by their times
-	like    map[dayKind]int // classes by what the times follow from
+	grid   *interval.Grid
+	clocks clocks
+	due    dueDates
+	lists  [][]int         // the times of each class
+	known  map[string]int  // classes by their times
+	like   map[dayKind]int // classes by what the times follow from
 }
 
 // dayKind is what the times of a UTC day follow from: the clock, and which of the local dates around it
 // are due.
 type dayKind struct {
-	offset  int   // seconds east of UTC when the day begins, or before the change
-	change  int64 // of the clock, in seconds from the beginning of the day
-	changed int   // the offset after it
-	due     uint8 // of the dates from three days before to two days after
+	offset  int   // seconds east of UTC on the day, or before the change
+	changes bool  // whether the clock changes near the day
+	at      int64 // when, in seconds from the beginning of the day
+	changed int   // the offset after the change
+	due     uint8 // of the dates from daysBefore before the day to daysAfter after it
 }
+
+// The local dates that can have to do with the times of a UTC day. After a clock is set back by a day,
+// the most there is, fixed times wait for a day, and local time is up to a day from UTC.
+const daysBefore, daysAfter = 3, 2
 
 func (b *timetableBuilder) classOf(d date) int {
 	kind, ok := b.kindOf(d)
@@ -137,30 +140,20 @@ func (b *timetableBuilder) classOf(d date) int {
 
 // kindOf looks for a clock change near a date; ok is false when there are several.
 func (b *timetableBuilder) kindOf(d date) (kind dayKind, ok bool) {
-	// After a clock is set back by a day, the most there is, fixed times wait for a day.
-	const before, after = 2 * 24 * time.Hour, 24 * time.Hour
-	near := b.changes[b.changeAfter(d.time().Add(-before)):b.changeAfter(d.time().Add(after))]
-	if len(near) > 1 {
+	low, high := b.clocks.between((d - daysBefore + 1).unix(), (d + 1).unix())
+	if high-low > 1 {
 		return dayKind{}, false
 	}
-	at := d.time()
-	if len(near) == 1 {
-		kind.change = near[0].Unix() - d.unix()
-		_, kind.changed = near[0].In(b.grid.Location()).Zone()
-		at = near[0].Add(-time.Second)
+	kind.offset = b.clocks.offsets[low]
+	if high > low {
+		kind.changes, kind.at, kind.changed = true, b.clocks.changes[low]-d.unix(), b.clocks.offsets[high]
 	}
-	_, kind.offset = at.In(b.grid.Location()).Zone()
-	for i := range date(6) {
-		if b.due.has(d - 3 + i) {
+	for i := date(0); i <= daysBefore+daysAfter; i++ {
+		if b.due.has(d - daysBefore + i) {
 			kind.due |= 1 << i
 		}
 	}
 	return kind, true
-}
-
-// changeAfter returns the position of the first change later than t.
-func (b *timetableBuilder) changeAfter(t time.Time) int {
-	return sort.Search(len(b.changes), func(i int) bool { return b.changes[i].After(t) })
 }
 
 // ask returns the ticks of a date as seconds of the day.

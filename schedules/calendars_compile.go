@@ -29,14 +29,15 @@ func compile(spec interval.Spec, loc *time.Location, fields interval.Fields, com
 	if err != nil {
 		return Ticks{}, err
 	}
-	table, err := newTimetable(spec, fields, h.first, h.final)
+	clocks := newClocks(loc, min(h.first, newDate(h.year, 1, 1))-daysBefore, dateOf(lastInstant)+1)
+	table, err := newTimetable(spec, fields, clocks, h.first, h.final)
 	if err != nil {
 		return Ticks{}, err
 	}
 	if table.empty() {
 		return Ticks{}, h.noTick()
 	}
-	h.ruled = followsRule(loc, h.year)
+	h.ruled = clocks.followRule(h.year)
 	for i, years := range exactYears {
 		h = h.exactFor(years)
 		ticks := newCompiler(table, h).ticks(comment)
@@ -162,13 +163,13 @@ func (c *compiler) ticks(comment string) Ticks {
 
 func calendar(r rectangle, p product, years []int) *schedulepb.StructuredCalendarSpec {
 	return &schedulepb.StructuredCalendarSpec{
-		Second:     ranges(values(r.seconds)),
-		Minute:     ranges(values(r.minutes)),
-		Hour:       ranges(values(r.hours)),
-		DayOfMonth: ranges(values(p[byDay])),
-		Month:      ranges(values(p[byMonth] << 1)),
-		DayOfWeek:  ranges(values(p[byWeekday])),
-		Year:       ranges(years), // none are all
+		Second:     rangesOf(values(r.seconds)),
+		Minute:     rangesOf(values(r.minutes)),
+		Hour:       rangesOf(values(r.hours)),
+		DayOfMonth: rangesOf(values(p[byDay])),
+		Month:      rangesOf(values(p[byMonth] << 1)),
+		DayOfWeek:  rangesOf(values(p[byWeekday])),
+		Year:       rangesOf(years), // none are all
 	}
 }
 

@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/trancheflow/tranche/interval"
@@ -115,17 +116,40 @@ func kindOf(year int) yearKind {
 	return yearKind{start.time().Weekday(), newDate(year+1, 1, 1) - start}
 }
 
-// followsRule reports whether the clocks of a zone change by a rule of the calendar from a year on: at
-// the same instants, and by as much, in all years of a kind.
-func followsRule(loc *time.Location, first int) bool {
+// clocks are the offsets from UTC that the clocks of a zone show over a span of time.
+type clocks struct {
+	changes []int64 // Unix seconds
+	offsets []int   // in seconds east of UTC: before the first change, and after each
+}
+
+func newClocks(loc *time.Location, first, last date) clocks {
+	_, offset := first.time().In(loc).Zone()
+	c := clocks{offsets: []int{offset}}
+	for at := range interval.ClockChanges(loc, (first + 1).time(), last.time()) {
+		_, offset := at.In(loc).Zone()
+		c.changes, c.offsets = append(c.changes, at.Unix()), append(c.offsets, offset)
+	}
+	return c
+}
+
+// between returns the positions of the changes from one second to before another: low to before high.
+// The offset before is that of low.
+func (c clocks) between(from, to int64) (low, high int) {
+	low, _ = slices.BinarySearch(c.changes, from)
+	high, _ = slices.BinarySearch(c.changes, to)
+	return low, high
+}
+
+// followRule reports whether the clocks change by a rule of the calendar from a year on: at the same
+// instants, and by as much, in all years of a kind.
+func (c clocks) followRule(first int) bool {
 	known := map[yearKind]string{}
 	for year := first; year <= lastYear; year++ {
-		start := newDate(year, 1, 1)
-		_, offset := start.time().In(loc).Zone()
-		changes := fmt.Sprint(offset)
-		for at := range interval.ClockChanges(loc, start.time(), newDate(year+1, 1, 1).time()) {
-			_, offset := at.In(loc).Zone()
-			changes += fmt.Sprintf(", %d at %d", offset, at.Unix()-start.unix())
+		start := newDate(year, 1, 1).unix()
+		low, high := c.between(start, newDate(year+1, 1, 1).unix())
+		changes := fmt.Sprint(c.offsets[low])
+		for i := low; i < high; i++ {
+			changes += fmt.Sprintf(", %d at %d", c.offsets[i+1], c.changes[i]-start)
 		}
 		kind := kindOf(year)
 		if before, ok := known[kind]; ok && before != changes {

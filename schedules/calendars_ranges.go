@@ -31,9 +31,9 @@ func values(mask uint64) []int {
 	return list
 }
 
-// ranges writes sorted numbers as Temporal's ranges, with steps where that makes fewer of them. Zero
+// rangesOf writes sorted numbers as Temporal's ranges, with steps where that makes fewer of them. Zero
 // stands for the default of end, the start, and of step, 1.
-func ranges(values []int) []*schedulepb.Range {
+func rangesOf(values []int) []*schedulepb.Range {
 	const anyStep = 100
 	plain, stepped := divide(values, 1), divide(values, anyStep)
 	if len(stepped) < len(plain) {

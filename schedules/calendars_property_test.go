@@ -1,0 +1,145 @@
+package schedules_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/schedules"
+)
+
+// In every zone whose clocks change, what the calendars match are the ticks of the grid: for ten years at
+// least, and nothing else for 28 years more.
+func TestCalendarsAreTheGrid(t *testing.T) {
+	t.Parallel()
+	start := utc(t, "2026-01-01")
+	exact, quiet := utc(t, "2036-12-31T23:59:59"), utc(t, "2064-12-31T23:59:59")
+	for _, group := range zoneGroups(t, start, quiet) {
+		t.Run(strings.ReplaceAll(group.names[0], "/", "-"), func(t *testing.T) {
+			t.Parallel()
+			for _, text := range corpus {
+				spec := interval.Spec{Cron: text, TimeZone: group.names[0], Start: start}
+				ticks := compile(t, spec)
+				what := fmt.Sprintf("%q in %s", text, spec.TimeZone)
+				checkShape(t, what, ticks)
+				if !ticks.Exact.IsZero() && ticks.Exact.Before(exact) {
+					t.Errorf("%s: exact until %s only", what, ticks.Exact)
+				}
+				windows := []window{{start, exact}}
+				if subDaily(text) && !nightly {
+					windows = group.windows(exact)
+				}
+				for _, w := range windows {
+					if err := ticks.Check(spec, w.from, w.to); err != nil {
+						t.Errorf("%s: %v", what, err)
+						break
+					}
+				}
+				checkQuiet(t, what, ticks, spec, group.windows(quiet))
+			}
+		})
+	}
+}
+
+// checkShape checks what must hold of all compiled calendars.
+func checkShape(t *testing.T, what string, ticks schedules.Ticks) {
+	t.Helper()
+	// Measured for the corpus, and generous for random crons; the bound of the package is 300.
+	const most, bytes = 160, 8 << 10
+	if ticks.Plain || ticks.TimeZone != "UTC" || ticks.Interval != nil || ticks.Shortened {
+		t.Errorf("%s: %+v", what, ticks)
+	}
+	if len(ticks.Calendars) == 0 || len(ticks.Calendars) > most || ticks.Size() > bytes {
+		t.Errorf("%s: %d calendars in %d bytes", what, len(ticks.Calendars), ticks.Size())
+	}
+}
+
+// checkQuiet checks that no calendar fires at an instant that is no tick after the calendars have ceased
+// to be exact.
+func checkQuiet(t *testing.T, what string, ticks schedules.Ticks, spec interval.Spec, windows []window) {
+	t.Helper()
+	if ticks.Exact.IsZero() {
+		return
+	}
+	grid, err := interval.New(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range windows {
+		if w.to.Before(ticks.Exact) {
+			continue
+		}
+		firings, err := ticks.Firings(w.from, w.to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := range firings {
+			if _, ok := grid.At(at); !ok {
+				t.Errorf("%s fires at %s, which is no tick", what, at)
+				return
+			}
+		}
+	}
+}
+
+// Random crons, with starts up to twelve years back, in random zones.
+func TestRandomCalendarsAreTheGrid(t *testing.T) {
+	t.Parallel()
+	count := 120
+	if nightly {
+		count = 20_000
+	}
+	groups := zoneGroups(t, utc(t, "2010-01-01"), utc(t, "2065-01-01"))
+	random := rand.New(rand.NewPCG(8, 15))
+	for range count {
+		group := groups[random.IntN(len(groups))]
+		spec := interval.Spec{
+			Cron: randomCron(random), TimeZone: group.names[random.IntN(len(group.names))],
+			Start: now.Add(-time.Duration(random.IntN(12*365*24*3600)) * time.Second).Truncate(time.Second),
+		}
+		if random.IntN(4) == 0 {
+			spec.End = now.AddDate(random.IntN(20), 0, random.IntN(365)).Truncate(time.Second)
+		}
+		checkRandom(t, spec, group, random)
+	}
+}
+
+func checkRandom(t *testing.T, spec interval.Spec, group zoneGroup, random *rand.Rand) {
+	t.Helper()
+	what := fmt.Sprintf("%q in %s from %s to %s", spec.Cron, spec.TimeZone, spec.Start, spec.End)
+	if _, err := interval.New(spec); err != nil {
+		if !strings.Contains(err.Error(), "never fires") {
+			t.Errorf("%s: %v", what, err)
+		}
+		return
+	}
+	ticks, err := schedules.Compile(spec, spec.Cron, now)
+	if err != nil {
+		if !strings.Contains(err.Error(), "no tick") {
+			t.Errorf("%s: %v", what, err)
+		}
+		return
+	}
+	if !ticks.Plain {
+		checkShape(t, what, ticks)
+	}
+	if again, err := schedules.Compile(spec, spec.Cron, utc(t, "2026-02-03")); err != nil || !proto.Equal(again.Spec(), ticks.Spec()) {
+		t.Errorf("%s: another compilation in the same year differs, %v", what, err)
+	}
+	windows := append(group.windows(utc(t, "2037-01-01")), window{spec.Start, spec.Start.AddDate(0, 0, 3)})
+	for range 3 {
+		from := now.Add(time.Duration(random.IntN(10*365*24)) * time.Hour)
+		windows = append(windows, window{from, from.AddDate(0, 1, 0)})
+	}
+	for _, w := range windows {
+		if err := ticks.Check(spec, w.from, w.to); err != nil {
+			t.Errorf("%s: %v", what, err)
+			return
+		}
+	}
+}
