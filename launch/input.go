@@ -30,6 +30,9 @@ type Input struct {
 	Interval *interval.Interval `json:"interval,omitempty"`
 	// Definition is the effective definition, with its digest and the text of the SQL it names.
 	Definition *pipeline.Pipeline `json:"definition"`
+	// MarkInterval says that the namespace has the search attribute TrancheInterval, so that a run which
+	// finds its interval out for itself can bear it.
+	MarkInterval bool `json:"mark_interval,omitempty"`
 
 	unreadable error
 }

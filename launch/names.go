@@ -32,6 +32,8 @@ const (
 	MemoDigest   = "tranche.digest"
 	MemoKind     = "tranche.kind"
 	MemoInterval = "tranche.interval"
+	// MemoPipeline marks a Schedule as that of a pipeline.
+	MemoPipeline = "tranche.pipeline"
 	// MemoCampaign is the id of the workflow that had the run started, such as a backfill.
 	MemoCampaign = "tranche.campaign"
 )

@@ -1,0 +1,65 @@
+package schedules
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	schedulepb "go.temporal.io/api/schedule/v1"
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+// pauseAttempts bounds how often a pause is sent. Temporal keeps patches in one slot: of those that arrive
+// together one is carried out, and all are answered with success (server v1.32.1).
+const pauseAttempts = 5
+
+// pauseLook is how long a pause may take until it can be seen, before it is sent again.
+const pauseLook = 3 * time.Second
+
+// SetPaused pauses or unpauses a Schedule and makes sure that it is. The reason is kept in its notes.
+func (s *Schedules) SetPaused(ctx context.Context, current *Schedule, paused bool, reason string) error {
+	patch := &schedulepb.SchedulePatch{Unpause: reason}
+	if paused {
+		patch = &schedulepb.SchedulePatch{Pause: reason}
+	}
+	for range pauseAttempts {
+		_, err := s.temporal.WorkflowService().PatchSchedule(ctx, &workflowservice.PatchScheduleRequest{
+			Namespace: s.temporal.Namespace, ScheduleId: current.ID, Patch: patch, RequestId: uuid.NewString(),
+		})
+		if err != nil {
+			return fmt.Errorf("pause or unpause the Schedule of %s: %w", current.Pipeline, err)
+		}
+		done, err := s.awaitPaused(ctx, current.ID, paused)
+		if err != nil || done {
+			return err
+		}
+	}
+	return fmt.Errorf("the Schedule of %s was told %d times, and its paused state is still not %t: somebody else changes it at the same time; try again",
+		current.Pipeline, pauseAttempts, paused)
+}
+
+func (s *Schedules) awaitPaused(ctx context.Context, id string, paused bool) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, pauseLook)
+	defer cancel()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		found, err := s.Get(ctx, id)
+		switch {
+		case ctx.Err() != nil:
+			return false, nil
+		case err != nil:
+			return false, err
+		case found == nil:
+			return false, fmt.Errorf("the Schedule %s was deleted meanwhile", id)
+		case found.Paused() == paused:
+			return true, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-ticker.C:
+		}
+	}
+}
