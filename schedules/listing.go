@@ -20,9 +20,11 @@ func (s *Schedules) listing(ctx context.Context, name string, after time.Time, t
 	if len(ticks) == verified {
 		end = ticks[len(ticks)-1]
 	}
-	response, err := s.temporal.WorkflowService().ListScheduleMatchingTimes(ctx, &workflowservice.ListScheduleMatchingTimesRequest{
-		Namespace: s.temporal.Namespace, ScheduleId: launch.ScheduleID(name),
-		StartTime: timestamppb.New(after), EndTime: timestamppb.New(end),
+	response, err := patiently(ctx, func(ctx context.Context) (*workflowservice.ListScheduleMatchingTimesResponse, error) {
+		return s.temporal.WorkflowService().ListScheduleMatchingTimes(ctx, &workflowservice.ListScheduleMatchingTimesRequest{
+			Namespace: s.temporal.Namespace, ScheduleId: launch.ScheduleID(name),
+			StartTime: timestamppb.New(after), EndTime: timestamppb.New(end),
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the coming ticks of the Schedule of %s: %w", name, err)

@@ -81,8 +81,10 @@ func (s *Schedule) memoText(key string) string {
 
 // Get returns a Schedule; nil when there is none with this id.
 func (s *Schedules) Get(ctx context.Context, id string) (*Schedule, error) {
-	response, err := s.temporal.WorkflowService().DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{
-		Namespace: s.temporal.Namespace, ScheduleId: id,
+	response, err := patiently(ctx, func(ctx context.Context) (*workflowservice.DescribeScheduleResponse, error) {
+		return s.temporal.WorkflowService().DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{
+			Namespace: s.temporal.Namespace, ScheduleId: id,
+		})
 	})
 	var missing *serviceerror.NotFound
 	switch {
@@ -123,7 +125,9 @@ func (s *Schedules) Names(ctx context.Context) (map[string]string, error) {
 	names := map[string]string{}
 	request := &workflowservice.ListSchedulesRequest{Namespace: s.temporal.Namespace, MaximumPageSize: pageSize}
 	for {
-		page, err := s.temporal.WorkflowService().ListSchedules(ctx, request)
+		page, err := patiently(ctx, func(ctx context.Context) (*workflowservice.ListSchedulesResponse, error) {
+			return s.temporal.WorkflowService().ListSchedules(ctx, request)
+		})
 		if err != nil {
 			return nil, fmt.Errorf("list the Schedules of namespace %s: %w", s.temporal.Namespace, err)
 		}
