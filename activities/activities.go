@@ -73,7 +73,9 @@ func (a *Activities) Register(registry worker.ActivityRegistry) {
 // RegisterControl registers, under their stable names, the activities of the control queue: they move no
 // data, and may last as long as the runs that they look after.
 func (a *Activities) RegisterControl(registry worker.ActivityRegistry) {
-	for name, function := range map[string]any{} {
+	for name, function := range map[string]any{
+		step.ActivityGrid: a.Grid,
+	} {
 		registry.RegisterActivityWithOptions(function, activity.RegisterOptions{Name: name})
 	}
 }

@@ -19,7 +19,7 @@ const module = "github.com/trancheflow/tranche/"
 
 // rooms in the order of dependence: a room imports only those that stand before it.
 var rooms = []string{
-	"interval", "retry", "pipeline", "step", "launch", "connection", "extract", "warehouse", "activities",
+	"interval", "retry", "pipeline", "step", "launch", "gaps", "connection", "extract", "warehouse", "activities",
 	"workflows", "schedules", "dial", "worker", "starter", "pipelines", "systemtest",
 }
 

@@ -45,7 +45,8 @@ type database interface {
 }
 
 // querier runs statements. Parameters are written $1, $2 and so on, each number first used in order.
-// Arguments are int64, string, bool, time.Time or nil; what is scanned into are pointers to them.
+// Arguments are int64, string, bool, time.Time or nil; what is scanned into are pointers to them or, for a
+// time that may be null, to a pointer.
 type querier interface {
 	exec(ctx context.Context, sql string, args ...any) (int64, error)
 	query(ctx context.Context, sql string, args []any, each func(scan func(dest ...any) error) error) error

@@ -413,15 +413,30 @@ func scanSQLite(stmt *sqlite3.Stmt, dest []any) error {
 		case *string:
 			*d = stmt.ColumnText(i)
 		case *time.Time:
-			at, reason := isoInstant(stmt.ColumnRawText(i))
-			if reason != "" {
-				return fmt.Errorf("a time of the ledger %s", reason)
+			if err := scanSQLiteTime(stmt, i, d); err != nil {
+				return err
 			}
-			*d = time.UnixMicro(at).UTC()
+		case **time.Time:
+			if *d = nil; stmt.ColumnType(i) == sqlite3.NULL {
+				continue
+			}
+			*d = new(time.Time)
+			if err := scanSQLiteTime(stmt, i, *d); err != nil {
+				return err
+			}
 		default:
 			return fmt.Errorf("a result of type %T", d)
 		}
 	}
+	return nil
+}
+
+func scanSQLiteTime(stmt *sqlite3.Stmt, column int, into *time.Time) error {
+	at, reason := isoInstant(stmt.ColumnRawText(column))
+	if reason != "" {
+		return fmt.Errorf("a time of the ledger %s", reason)
+	}
+	*into = time.UnixMicro(at).UTC()
 	return nil
 }
 

@@ -7,7 +7,7 @@
 // that grows from attempt to attempt, and a receipt with a higher fence turns the attempt away. And a
 // slice is what the interval owns, not the keys that happened to arrive.
 //
-// The ledger (receipts, outcomes, owners, stages, rejected values) lives beside the tables: in the
+// The ledger (receipts, outcomes, owners, stages, rejected values, grids, notices) lives beside the tables: in the
 // schema "tranche" of PostgreSQL, in tables beginning with "tranche_" in SQLite.
 //
 // # What is not promised
