@@ -78,10 +78,10 @@ func (s *Schedules) desire(ctx context.Context, definition *pipeline.Pipeline, w
 	}
 	ticks, err := Compile(spec, spec.Cron, with.at())
 	if err != nil {
-		return nil, fmt.Errorf("pipeline %s: make a Schedule of %s: %w", definition.Name, cadence(definition.Schedule), err)
+		return nil, fmt.Errorf("pipeline %s: make a Schedule of %s: %w", definition.Name, Cadence(definition.Schedule), err)
 	}
 	action, err := s.temporal.Scheduled(ctx, definition, map[string]string{
-		memoOwner: definition.Owner, memoTicks: cadence(definition.Schedule), memoCompiled: with.String(),
+		memoOwner: definition.Owner, memoTicks: Cadence(definition.Schedule), memoCompiled: with.String(),
 	})
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *Schedules) desire(ctx context.Context, definition *pipeline.Pipeline, w
 		Policies: &schedulepb.SchedulePolicies{
 			OverlapPolicy: overlap, CatchupWindow: durationpb.New(definition.Schedule.CatchupWindow.Std()),
 		},
-		State: &schedulepb.ScheduleState{Notes: cadence(definition.Schedule)},
+		State: &schedulepb.ScheduleState{Notes: Cadence(definition.Schedule)},
 	}
 	return d, nil
 }
@@ -123,8 +123,8 @@ func specOf(ticks Ticks, grid interval.Spec, jitter time.Duration) *schedulepb.S
 	return spec
 }
 
-// cadence says in a line when a pipeline runs, as its file says it.
-func cadence(s *pipeline.Schedule) string {
+// Cadence says in a line when a pipeline runs, as its file says it.
+func Cadence(s *pipeline.Schedule) string {
 	text := s.Cron
 	if s.Every > 0 {
 		text = "every " + s.Every.String()

@@ -47,6 +47,9 @@ type Change struct {
 // TaskQueue returns the queue whose workers run the pipeline.
 func (c *Change) TaskQueue() string { return c.definition.TaskQueue }
 
+// NeedsLedger reports whether the ledger has to hear of the change, for which there must be a worker.
+func (c *Change) NeedsLedger() bool { return c.scheduled && c.Verb != Blocked }
+
 // Plan is what an apply does.
 type Plan struct {
 	Changes []Change `json:"changes"`
@@ -54,7 +57,7 @@ type Plan struct {
 	Orphans []string `json:"orphans,omitempty"`
 }
 
-// Changes reports whether an apply of the plan would do anything.
+// HasChanges reports whether an apply of the plan would do anything.
 func (p *Plan) HasChanges() bool {
 	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Verb != Unchanged })
 }

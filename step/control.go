@@ -27,6 +27,14 @@ const (
 	ActivityCatchup   = "start-catchup"
 )
 
+// WatchRequest says which Schedules the reconciler looks at.
+type WatchRequest struct {
+	// TaskQueue whose pipelines are looked at.
+	TaskQueue string `json:"task_queue"`
+	// Pipelines narrows it down to these names; empty: all of the queue.
+	Pipelines []string `json:"pipelines,omitempty"`
+}
+
 // Watched is a pipeline as its Schedule says it is, without the steps.
 type Watched struct {
 	// Pipeline is the pipeline's name, Warehouse the connection of its ledger.
@@ -45,6 +53,8 @@ type Watched struct {
 	// server's clock.
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
+	// Problem says why the Schedule cannot be looked at, or not be kept up; the rest may be missing then.
+	Problem string `json:"problem,omitempty"`
 }
 
 // GridRequest asks what the ledger knows of the grids of a pipeline, and may change it.

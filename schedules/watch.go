@@ -1,0 +1,90 @@
+package schedules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/trancheflow/tranche/launch"
+	"github.com/trancheflow/tranche/step"
+)
+
+// Watch returns the pipelines of a task queue as their Schedules say they are, sorted by name. Calendars that
+// are no longer good for long are compiled anew on the way. A Schedule that cannot be read is in the list
+// with the reason.
+//
+// It is an activity: step.ActivityWatch.
+func (s *Schedules) Watch(ctx context.Context, request step.WatchRequest) ([]step.Watched, error) {
+	names, err := s.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted := map[string]bool{}
+	for _, name := range request.Pipelines {
+		// The list may not know yet what was made just now.
+		wanted[name], names[name] = true, launch.ScheduleID(name)
+	}
+	watched := []step.Watched{}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if len(wanted) > 0 && !wanted[name] {
+			continue
+		}
+		found, err := s.Get(ctx, names[name])
+		if err != nil {
+			return nil, err
+		}
+		if found == nil || found.Pipeline != name || found.taskQueue() != request.TaskQueue {
+			continue
+		}
+		watched = append(watched, s.watched(ctx, found))
+	}
+	return watched, nil
+}
+
+// taskQueue returns the queue on which the Schedule starts its runs.
+func (s *Schedule) taskQueue() string {
+	return s.Current.GetAction().GetStartWorkflow().GetTaskQueue().GetName()
+}
+
+func (s *Schedules) watched(ctx context.Context, found *Schedule) step.Watched {
+	w := step.Watched{
+		Pipeline: found.Pipeline, Paused: found.Paused(), Note: found.Notes(),
+		Created: found.Info.GetCreateTime().AsTime(), Updated: found.Info.GetCreateTime().AsTime(),
+	}
+	if at := found.Info.GetUpdateTime(); at != nil {
+		w.Updated = at.AsTime()
+	}
+	definition := found.Definition()
+	if definition == nil {
+		w.Problem = fmt.Sprintf("its Schedule needs a newer worker: %v", found.Unreadable)
+		return w
+	}
+	w.Warehouse, w.Digest, w.Schedule, w.Deadline = definition.Warehouse, definition.Digest, *definition.Schedule, definition.Deadline
+	if err := s.renew(ctx, found); err != nil {
+		w.Problem = err.Error()
+	}
+	return w
+}
+
+// renew compiles the calendars of a Schedule anew when they were compiled with an older zone database, or
+// less than nine of their ten years are left. A worker that is older than the one that compiled them leaves
+// them alone.
+func (s *Schedules) renew(ctx context.Context, found *Schedule) error {
+	was, ok := parseCompiled(found.memoText(memoCompiled))
+	fresh := s.compiling(found)
+	if !ok || fresh == was || fresh.zones < was.zones || fresh.year < was.year {
+		return nil
+	}
+	want, err := s.desire(ctx, found.Definition(), fresh)
+	if err != nil {
+		return fmt.Errorf("renew the calendars of %s: %w", found.Pipeline, err)
+	}
+	change := Change{Pipeline: found.Pipeline, Verb: Update, definition: found.Definition(), current: found, want: want}
+	_, err = s.replace(ctx, &change)
+	if errors.Is(err, errOverwritten) {
+		return nil // somebody applies just now; the next round sees what is left to do
+	}
+	return err
+}
