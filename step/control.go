@@ -35,6 +35,9 @@ type WatchRequest struct {
 	Pipelines []string `json:"pipelines,omitempty"`
 }
 
+// OutcomeAccepted is what an operator says of an interval that will never be loaded.
+const OutcomeAccepted = "accepted"
+
 // Watched is a pipeline as its Schedule says it is, without the steps.
 type Watched struct {
 	// Pipeline is the pipeline's name, Warehouse the connection of its ledger.
