@@ -24,19 +24,20 @@ type Ticks struct {
 	TimeZone string
 	// From is the first instant from which the firings are the ticks of the grid. The Schedule must not
 	// fire before it: its start time, which Temporal takes as inclusive, is From. It is one second
-	// after the spec's Start, because a tick is later than the start, or at the beginning of the fifth
-	// year before now's when compiled calendars would otherwise reach further back: older intervals are
-	// run by a backfill, not by the Schedule. The zero time means no bound.
+	// after the spec's Start, because a tick is later than the start, or the beginning of the fifth year
+	// before now's when compiled calendars would otherwise reach further back: older intervals are run
+	// by a backfill, not by the Schedule. The zero time means no bound.
 	From time.Time
-	// Exact is the last instant until which the firings are the ticks. Afterwards ticks may be missing;
-	// there is no wrong firing before the end of the 38th year after now's. The zero time means that
-	// they are exact until the spec's End or, without one, as far as Temporal's calendars go, to the end
-	// of the year 2100.
+	// Exact is the last instant until which the firings are the ticks: the end of the tenth year after
+	// now's. Afterwards ticks may be missing; there is no wrong firing before the end of the 38th year.
+	// The zero time means that they are exact until the spec's End or, without one, as far as Temporal's
+	// calendars go, to the end of the year 2100.
 	Exact time.Time
 	// Plain says that the spec means what the pipeline file says, in its own zone, and that an operator
 	// can read it. Otherwise the Calendars are compiled from the grid's ticks.
 	Plain bool
-	// Shortened says that the calendars of ten years were too many, so that Exact is earlier.
+	// Shortened says that the calendars of ten years were too many, so that Exact is the end of the fifth
+	// or of the second year after now's.
 	Shortened bool
 }
 
@@ -48,8 +49,8 @@ type Ticks struct {
 //   - any other cron is compiled into calendars in UTC, because Temporal reads calendars in such zones
 //     otherwise than Tranche on the days around a clock change, and loses ticks.
 //
-// Compiled calendars are exact from Ticks.From to the end of the tenth year after now's at least. Now
-// counts by its year in UTC alone, so two compilations in one year give equal bytes.
+// Compiled calendars are exact for ten years at least, and for ever in zones whose clocks follow a rule.
+// Of now only the year in UTC counts, so that two compilations in one year give equal bytes.
 //
 // The comment stands in the first calendar, cut to the 200 bytes that Temporal takes; it is meant to
 // be the text of the cron.
@@ -60,6 +61,9 @@ func Compile(spec interval.Spec, comment string, now time.Time) (Ticks, error) {
 	grid, err := interval.New(spec)
 	if err != nil {
 		return Ticks{}, err
+	}
+	if spec.Start.After(lastInstant) || !spec.End.IsZero() && spec.End.Before(firstInstant) {
+		return Ticks{}, noTick(spec)
 	}
 	fields, isCron := grid.Fields()
 	switch {

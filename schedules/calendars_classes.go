@@ -70,13 +70,14 @@ func newTimetable(spec interval.Spec, fields interval.Fields, c clocks, first, l
 	if err != nil {
 		return nil, fmt.Errorf("cron %q without start and end: %w", spec.Cron, err)
 	}
-	b := timetableBuilder{
-		grid: grid, clocks: c, due: newDueDates(fields, first-daysBefore, last+daysAfter),
-		known: map[string]int{}, like: map[dayKind]int{},
-	}
+	b := timetableBuilder{grid: grid, clocks: c, dates: newDueDates(fields), known: map[string]int{}, like: map[dayKind]int{}}
 	b.class(nil)
+	for d := first - daysBefore; d < first+daysAfter; d++ {
+		b.lookAt(d)
+	}
 	t := &timetable{first: first, classes: make([]int, 0, last-first+1)}
 	for d := first; d <= last; d++ {
+		b.lookAt(d + daysAfter)
 		t.classes = append(t.classes, b.classOf(d))
 	}
 	t.number(b.lists)
@@ -102,10 +103,12 @@ func (t *timetable) number(lists [][]int) {
 	}
 }
 
+// timetableBuilder goes from date to date.
 type timetableBuilder struct {
 	grid   *interval.Grid
 	clocks clocks
-	due    dueDates
+	dates  dueDates
+	due    uint8           // which of the dates from daysBefore before to daysAfter after are due
 	lists  [][]int         // the times of each class
 	known  map[string]int  // classes by their times
 	like   map[dayKind]int // classes by what the times follow from
@@ -118,12 +121,20 @@ type dayKind struct {
 	changes bool  // whether the clock changes near the day
 	at      int64 // when, in seconds from the beginning of the day
 	changed int   // the offset after the change
-	due     uint8 // of the dates from daysBefore before the day to daysAfter after it
+	due     uint8 // of timetableBuilder
 }
 
 // The local dates that can have to do with the times of a UTC day. After a clock is set back by a day,
 // the most there is, fixed times wait for a day, and local time is up to a day from UTC.
 const daysBefore, daysAfter = 3, 2
+
+// lookAt takes the next date into view.
+func (b *timetableBuilder) lookAt(d date) {
+	b.due >>= 1
+	if b.dates.has(d) {
+		b.due |= 1 << (daysBefore + daysAfter)
+	}
+}
 
 func (b *timetableBuilder) classOf(d date) int {
 	kind, ok := b.kindOf(d)
@@ -144,14 +155,9 @@ func (b *timetableBuilder) kindOf(d date) (kind dayKind, ok bool) {
 	if high-low > 1 {
 		return dayKind{}, false
 	}
-	kind.offset = b.clocks.offsets[low]
+	kind = dayKind{offset: b.clocks.offsets[low], due: b.due}
 	if high > low {
 		kind.changes, kind.at, kind.changed = true, b.clocks.changes[low]-d.unix(), b.clocks.offsets[high]
-	}
-	for i := date(0); i <= daysBefore+daysAfter; i++ {
-		if b.due.has(d - daysBefore + i) {
-			kind.due |= 1 << i
-		}
 	}
 	return kind, true
 }
@@ -182,21 +188,20 @@ func (b *timetableBuilder) class(times []int) int {
 
 // dueDates says on which local dates a cron is due.
 type dueDates struct {
-	first date
-	due   []bool
+	months uint64
+	days   []dayMasks // one of them must match
 }
 
-func newDueDates(fields interval.Fields, first, last date) dueDates {
-	months, days := maskOf(fields.Months), dayFields(fields)
-	dates := dueDates{first: first}
-	for d := first; d <= last; d++ {
-		_, month, day := d.time().Date()
-		weekday := d.time().Weekday()
-		dates.due = append(dates.due, months>>month&1 == 1 && slices.ContainsFunc(days, func(masks dayMasks) bool {
-			return masks.days>>day&1 == 1 && masks.weekdays>>weekday&1 == 1
-		}))
+func newDueDates(fields interval.Fields) dueDates {
+	return dueDates{maskOf(fields.Months), dayFields(fields)}
+}
+
+func (m dueDates) has(d date) bool {
+	_, month, day := d.time().Date()
+	for _, masks := range m.days {
+		if m.months>>month&1 == 1 && masks.days>>day&1 == 1 && masks.weekdays>>d.weekday()&1 == 1 {
+			return true
+		}
 	}
-	return dates
+	return false
 }
-
-func (m dueDates) has(d date) bool { return m.due[d-m.first] }

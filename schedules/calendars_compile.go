@@ -25,38 +25,32 @@ var defaultLimits = limits{calendars: 300, bytes: 16 << 10, refused: 1000}
 
 // compile turns the ticks of a cron into calendars in UTC, for as many years as the limits allow.
 func compile(spec interval.Spec, loc *time.Location, fields interval.Fields, comment string, now time.Time, limits limits) (Ticks, error) {
-	h, err := newHorizon(spec, now)
-	if err != nil {
-		return Ticks{}, err
-	}
+	h := newHorizon(spec, now)
 	clocks := newClocks(loc, min(h.first, newDate(h.year, 1, 1))-daysBefore, dateOf(lastInstant)+1)
 	table, err := newTimetable(spec, fields, clocks, h.first, h.final)
 	if err != nil {
 		return Ticks{}, err
 	}
 	if table.empty() {
-		return Ticks{}, h.noTick()
+		return Ticks{}, noTick(spec)
 	}
 	h.ruled = clocks.followRule(h.year)
+	var ticks Ticks
 	for i, years := range exactYears {
-		h = h.exactFor(years)
-		ticks := newCompiler(table, h).ticks(comment)
+		if ticks, err = newCompiler(table, h.exactFor(years)).ticks(comment); err != nil {
+			return Ticks{}, fmt.Errorf("cron %q in %s: %w", spec.Cron, spec.TimeZone, err)
+		}
 		ticks.From = laterOf(afterStart(spec), h.first.time())
 		ticks.Shortened = i > 0
-		count := len(ticks.Calendars)
-		if count <= limits.calendars && ticks.Size() <= limits.bytes {
+		if len(ticks.Calendars) <= limits.calendars && ticks.Size() <= limits.bytes {
 			return ticks, nil
 		}
-		if years != exactYears[len(exactYears)-1] {
-			continue
-		}
-		if count <= limits.refused {
-			return ticks, nil
-		}
-		err = fmt.Errorf("cron %q in %s takes %d of Temporal's calendars for %d years, more than the limit of %d: write fewer times or days, or split the pipeline",
-			spec.Cron, spec.TimeZone, count, years, limits.refused)
 	}
-	return Ticks{}, err
+	if count := len(ticks.Calendars); count > limits.refused {
+		return Ticks{}, fmt.Errorf("cron %q in %s takes %d of Temporal's calendars even for %d years, more than the limit of %d: write fewer times or days, or divide the pipeline",
+			spec.Cron, spec.TimeZone, count, exactYears[len(exactYears)-1], limits.refused)
+	}
+	return ticks, nil
 }
 
 func laterOf(a, b time.Time) time.Time {
@@ -149,16 +143,23 @@ func (c *compiler) coverClass(class int) {
 	}
 }
 
-// ticks writes what was found as calendars.
-func (c *compiler) ticks(comment string) Ticks {
+// ticks writes what was found as calendars, and holds it against the timetable.
+func (c *compiler) ticks(comment string) (Ticks, error) {
 	c.run()
-	var calendars []*schedulepb.StructuredCalendarSpec
+	ticks := Ticks{TimeZone: "UTC"}
+	if wrong, ok := c.firstWrong(); ok {
+		if wrong <= c.horizon.need {
+			return Ticks{}, fmt.Errorf("the calendars compiled for Temporal are wrong on %s; this is a mistake of Tranche", wrong.time().Format(time.DateOnly))
+		}
+		ticks.Exact = (c.horizon.need + 1).time().Add(-time.Second)
+	}
 	for _, b := range c.done {
 		for i, p := range b.products {
-			calendars = append(calendars, calendar(b.rectangle, p, b.years[i]))
+			ticks.Calendars = append(ticks.Calendars, calendar(b.rectangle, p, b.years[i]))
 		}
 	}
-	return Ticks{Calendars: withComment(calendars, comment), TimeZone: "UTC", Exact: c.exact()}
+	ticks.Calendars = withComment(ticks.Calendars, comment)
+	return ticks, nil
 }
 
 func calendar(r rectangle, p product, years []int) *schedulepb.StructuredCalendarSpec {
@@ -199,8 +200,8 @@ func (c *compiler) years(p product) []int {
 	return years
 }
 
-// exact finds the last instant until which what fires is what the timetable says. Zero is for ever.
-func (c *compiler) exact() time.Time {
+// firstWrong finds the first date on which something else fires than the timetable says.
+func (c *compiler) firstWrong() (d date, ok bool) {
 	fires := c.table.newSet()
 	for d := c.horizon.first; d <= c.horizon.final; d++ {
 		clear(fires)
@@ -210,19 +211,22 @@ func (c *compiler) exact() time.Time {
 			}
 		}
 		if !slices.Equal(fires, c.table.sets[c.table.class(d)]) {
-			return d.time().Add(-time.Second)
+			return d, true
 		}
 	}
-	return time.Time{}
+	return 0, false
 }
 
-// firesOn reports whether a block fires on a date, also after the horizon.
 func (c *compiler) firesOn(b block, d date) bool {
+	if d <= c.horizon.last {
+		return c.almanac.has(b.dates, d)
+	}
 	year, month, day := d.time().Date()
-	weekday := d.time().Weekday()
 	for i, p := range b.products {
-		_, inYear := slices.BinarySearch(b.years[i], year)
-		if (inYear || b.years[i] == nil) && p[byMonth]>>(month-1)&1 == 1 && p[byDay]>>day&1 == 1 && p[byWeekday]>>weekday&1 == 1 {
+		if p[byMonth]>>(month-1)&1 == 0 || p[byDay]>>day&1 == 0 || p[byWeekday]>>d.weekday()&1 == 0 {
+			continue
+		}
+		if b.years[i] == nil || slices.Contains(b.years[i], year) {
 			return true
 		}
 	}

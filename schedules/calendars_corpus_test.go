@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
-	"testing"
+	"sync"
 	"time"
 
 	"github.com/trancheflow/tranche/interval"
@@ -31,64 +31,102 @@ var corpus = []string{
 	"1,7,13,29,44 1,5,9,20 1,15,20 3,10,11 *", "3 */5 */3 * *",
 }
 
-// subDaily reports whether a cron ticks so often that ten years of it are too much for every test.
+// share returns a part of the corpus, of so many, for a zone: other crons than for the next one. Nightly
+// it is all of it.
+func share(zone, parts int) []string {
+	if nightly {
+		return corpus
+	}
+	var list []string
+	for i, text := range corpus {
+		if (i+zone)%parts == 0 {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// subDaily reports whether a cron ticks several times a day, so that ten years of it are too much for
+// every test.
 func subDaily(text string) bool {
 	minute, rest, _ := strings.Cut(text, " ")
 	hour, _, _ := strings.Cut(rest, " ")
-	return strings.ContainsAny(minute+hour, "*/-")
+	return strings.ContainsAny(minute+hour, "*/-,")
 }
 
-// zoneGroup are zones whose clocks show the same from one instant to another, and change between them.
-type zoneGroup struct {
-	names   []string
+// The years in which calendars must be exact, and in which they must not fire at other instants.
+var (
+	start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	exact = time.Date(2036, 12, 31, 23, 59, 59, 0, time.UTC)
+	quiet = time.Date(2064, 12, 31, 23, 59, 59, 0, time.UTC)
+)
+
+// zone is a zone whose clocks change from start to quiet.
+type zone struct {
+	name    string
+	aliases []string // other zones whose clocks show the same in that time
 	changes []time.Time
 }
 
-// zoneGroups groups the zones whose clocks change.
-func zoneGroups(t testing.TB, from, to time.Time) []zoneGroup {
-	t.Helper()
-	var groups []zoneGroup
+// changingZones are the zones whose clocks change, each once.
+var changingZones = sync.OnceValue(func() []zone {
+	var zones []zone
 	known := map[string]int{}
 	for _, name := range interval.Zones() {
-		loc, err := interval.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
+		offsets, changes := clockChanges(name, start, quiet)
+		if i, ok := known[offsets]; ok {
+			zones[i].aliases = append(zones[i].aliases, name)
+		} else if changes != nil {
+			known[offsets] = len(zones)
+			zones = append(zones, zone{name: name, changes: changes})
 		}
-		_, offset := from.In(loc).Zone()
-		key := fmt.Sprint(offset)
-		var changes []time.Time
-		for at := range interval.ClockChanges(loc, from, to) {
-			_, offset := at.In(loc).Zone()
-			key += fmt.Sprintf(" %d=%d", at.Unix(), offset)
-			changes = append(changes, at)
-		}
-		if changes == nil {
-			continue
-		}
-		i, ok := known[key]
-		if !ok {
-			i = len(groups)
-			known[key] = i
-			groups = append(groups, zoneGroup{changes: changes})
-		}
-		groups[i].names = append(groups[i].names, name)
 	}
-	return groups
+	return zones
+})
+
+// clockChanges returns the changes of a zone's clocks, and its offsets as a text to compare.
+func clockChanges(name string, from, to time.Time) (offsets string, changes []time.Time) {
+	loc, err := interval.LoadLocation(name)
+	if err != nil {
+		return err.Error(), nil
+	}
+	_, offset := from.In(loc).Zone()
+	offsets = fmt.Sprint(offset)
+	for at := range interval.ClockChanges(loc, from, to) {
+		_, offset := at.In(loc).Zone()
+		offsets += fmt.Sprintf(" %d=%d", at.Unix(), offset)
+		changes = append(changes, at)
+	}
+	return offsets, changes
 }
 
 // window is a range of time: from is not in it, to is.
 type window struct{ from, to time.Time }
 
-// windows are the three days before and after each change up to an instant.
-func (g zoneGroup) windows(to time.Time) []window {
-	const around = 3 * 24 * time.Hour
+// windowsAround are the three days before and after that of each clock change up to an instant. They are
+// whole days in UTC, so that many zones share them.
+func windowsAround(changes []time.Time, to time.Time) []window {
+	const day = 24 * time.Hour
 	var list []window
-	for _, change := range g.changes {
+	for _, change := range changes {
 		if change.Before(to) {
-			list = append(list, window{change.Add(-around), change.Add(around)})
+			list = append(list, window{change.Truncate(day).Add(-3*day - time.Second), change.Truncate(day).Add(4*day - time.Second)})
 		}
 	}
 	return list
+}
+
+// windowsFor are the windows in which a cron is looked at: all of the exact years if it ticks seldom, or
+// nightly; else the days around the clock changes, for every minute those of two years.
+func (z zone) windowsFor(text string) []window {
+	switch {
+	case nightly || !subDaily(text):
+		return []window{{start, exact}}
+	case text == "* * * * *":
+		return windowsAround(z.changes, start.AddDate(2, 0, 0))
+	default:
+		return windowsAround(z.changes, exact)
+	}
 }
 
 // randomCron writes five random fields, mostly sensible ones.

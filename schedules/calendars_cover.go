@@ -95,6 +95,11 @@ func (a *almanac) add(s dateSet, d date) {
 	s[month] |= 1 << day
 }
 
+func (a *almanac) has(s dateSet, d date) bool {
+	month, day := a.position(d)
+	return s[month]>>day&1 == 1
+}
+
 // single is the product of one date alone.
 func (a *almanac) single(month, day int) product {
 	weekday := (int(a.begins[month]) + day - 1) % 7

@@ -148,7 +148,8 @@ func numbers(ranges []*schedulepb.Range) []int {
 }
 
 // Check compares the firings after one instant and up to another with the ticks of a spec. It looks no
-// further than From, Exact and the bounds of the spec. The error names the first difference.
+// further than From, Exact, the End of the spec, and the last day of the year 2100, on which calendars in
+// local time end earlier or later. The error names the first difference.
 func (t Ticks) Check(spec interval.Spec, after, to time.Time) error {
 	grid, err := interval.New(spec)
 	if err != nil {
@@ -157,7 +158,8 @@ func (t Ticks) Check(spec interval.Spec, after, to time.Time) error {
 	if !t.From.IsZero() && after.Before(t.From) {
 		after = t.From.Add(-time.Second)
 	}
-	for _, end := range []time.Time{t.Exact, spec.End, lastInstant} {
+	const day = 24 * time.Hour
+	for _, end := range []time.Time{t.Exact, spec.End, lastInstant.Add(-day)} {
 		if !end.IsZero() && to.After(end) {
 			to = end
 		}
@@ -166,18 +168,39 @@ func (t Ticks) Check(spec interval.Spec, after, to time.Time) error {
 	if err != nil {
 		return err
 	}
-	for fires := range firings {
-		tick, ok := grid.Next(after)
+	next, stop := iter.Pull(firings)
+	defer stop()
+	fires, ok := next()
+	for tick := range ticksOf(grid, after, to) {
 		switch {
-		case !ok || fires.Before(tick):
-			return fmt.Errorf("the calendars of the Schedule fire at %s, which is no tick of the pipeline", fires.Format(time.RFC3339))
-		case fires.After(tick):
+		case !ok || fires.After(tick):
 			return fmt.Errorf("the calendars of the Schedule do not fire at the tick %s", tick.Format(time.RFC3339))
+		case fires.Before(tick):
+			return firesWrongly(fires)
 		}
-		after = tick
+		fires, ok = next()
 	}
-	if tick, ok := grid.Next(after); ok && !tick.After(to) {
-		return fmt.Errorf("the calendars of the Schedule do not fire at the tick %s", tick.Format(time.RFC3339))
+	if ok {
+		return firesWrongly(fires)
 	}
 	return nil
+}
+
+func firesWrongly(fires time.Time) error {
+	return fmt.Errorf("the calendars of the Schedule fire at %s, which is no tick of the pipeline", fires.Format(time.RFC3339))
+}
+
+// ticksOf lists the ticks after one instant and up to and including another.
+func ticksOf(grid *interval.Grid, after, to time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		from := after
+		if owner, ok := grid.Owner(after); ok {
+			from = owner.Start
+		}
+		for iv := range grid.Between(from, to) {
+			if iv.End.After(to) || !yield(iv.End) {
+				return
+			}
+		}
+	}
 }

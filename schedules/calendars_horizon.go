@@ -55,6 +55,9 @@ func (d date) unix() int64 { return int64(d) * secondsPerDay }
 
 func (d date) time() time.Time { return time.Unix(d.unix(), 0).UTC() }
 
+// weekday is 0 for Sunday. 1970-01-01 was a Thursday.
+func (d date) weekday() int { return int((d%7 + 7 + date(time.Thursday)) % 7) }
+
 // horizon says for which dates, in UTC and inclusive, calendars are compiled. It depends on the year of
 // now alone.
 type horizon struct {
@@ -68,7 +71,7 @@ type horizon struct {
 	ruled bool
 }
 
-func newHorizon(spec interval.Spec, now time.Time) (horizon, error) {
+func newHorizon(spec interval.Spec, now time.Time) horizon {
 	h := horizon{year: now.UTC().Year(), final: dateOf(lastInstant)}
 	if !spec.Start.IsZero() {
 		h.year = max(h.year, spec.Start.UTC().Year())
@@ -77,19 +80,17 @@ func newHorizon(spec interval.Spec, now time.Time) (horizon, error) {
 		h.year = min(h.year, spec.End.UTC().Year())
 		h.final = min(h.final, dateOf(spec.End))
 	}
+	h.year = min(max(h.year, firstYear), lastYear)
 	h.first = newDate(max(h.year-yearsBack, firstYear), 1, 1)
 	if !spec.Start.IsZero() {
 		h.first = max(h.first, dateOf(spec.Start))
 	}
-	if h.first > h.final {
-		return horizon{}, h.noTick()
-	}
-	return h, nil
+	return h
 }
 
-func (h horizon) noTick() error {
-	return fmt.Errorf("the schedule has no tick after %s in the years %d to %d, which are those that Temporal's Schedules know",
-		h.first.time().Format(time.DateOnly), firstYear, lastYear)
+func noTick(spec interval.Spec) error {
+	return fmt.Errorf("cron %q from %s has no tick in the years %d to %d, which are those that Temporal's Schedules know; change its start or its end",
+		spec.Cron, spec.Start.UTC().Format(time.DateOnly), firstYear, lastYear)
 }
 
 // exactFor sets how many years after now's must be exact.
