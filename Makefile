@@ -53,6 +53,10 @@ race: build devserver ## run the tests with the race detector, also in the worke
 	go build -race -o $(BIN)/worker ./worker
 	GORACE=halt_on_error=1 scripts/with-postgres go test -race $(TESTFLAGS) ./... && status=0 || status=$$?; rm -f $(BIN)/worker; exit $$status
 
+.PHONY: nightly
+nightly: devserver ## hold ten years of ticks in every time zone against Temporal's scheduler (about an hour)
+	TRANCHE_NIGHTLY=1 go test ./schedules -run 'AreTheGrid|TemporalFires' -count=1 -timeout 3h -v
+
 FUZZTIME ?= 10s
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each

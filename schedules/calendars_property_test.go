@@ -20,8 +20,10 @@ func TestCalendarsAreTheGrid(t *testing.T) {
 	for number, zone := range changingZones() {
 		t.Run(strings.ReplaceAll(zone.name, "/", "-"), func(t *testing.T) {
 			t.Parallel()
-			for _, text := range share(number, 4) {
-				checkZone(t, zone, text)
+			for i, text := range corpus {
+				if inShare(i, number, 4) {
+					checkZone(t, zone, text)
+				}
 			}
 		})
 	}

@@ -47,8 +47,11 @@ func TestTemporalFiresAtTheTicks(t *testing.T) {
 	t.Parallel()
 	needDevserver(t)
 	var questions []question
-	for number, zone := range changingZones() {
-		for _, text := range share(number, 7) {
+	for i, text := range corpus {
+		for number, zone := range changingZones() {
+			if !inShare(i, number, 9) {
+				continue
+			}
 			spec := interval.Spec{Cron: text, TimeZone: zone.name, Start: start}
 			ticks := compile(t, spec)
 			for _, w := range zone.windowsFor(text) {
