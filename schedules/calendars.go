@@ -24,14 +24,15 @@ type Ticks struct {
 	TimeZone string
 	// From is the first instant from which the firings are the ticks of the grid. The Schedule must not
 	// fire before it: its start time, which Temporal takes as inclusive, is From. It is one second
-	// after the spec's Start, because a tick is later than the start, or the beginning of the fifth year
-	// before now's when compiled calendars would otherwise reach further back: older intervals are run
-	// by a backfill, not by the Schedule. The zero time means no bound.
+	// after the spec's Start, because a tick is later than the start. It is the beginning of a later year
+	// when compiled calendars would otherwise reach back to before 2000, or over more than five years of
+	// irregular clock changes: older intervals are run by a backfill, not by the Schedule. The zero time
+	// means no bound.
 	From time.Time
 	// Exact is the last instant until which the firings are the ticks: the end of the tenth year after
 	// now's. Afterwards ticks may be missing; there is no wrong firing before the end of the 38th year.
-	// The zero time means that they are exact until the spec's End or, without one, as far as Temporal's
-	// calendars go, to the end of the year 2100.
+	// The zero time, as in all zones whose clocks follow a rule, means that they are exact until the
+	// spec's End or, without one, as far as Temporal's calendars go, to the end of the year 2100.
 	Exact time.Time
 	// Plain says that the spec means what the pipeline file says, in its own zone, and that an operator
 	// can read it. Otherwise the Calendars are compiled from the grid's ticks.
@@ -49,8 +50,10 @@ type Ticks struct {
 //   - any other cron is compiled into calendars in UTC, because Temporal reads calendars in such zones
 //     otherwise than Tranche on the days around a clock change, and loses ticks.
 //
-// Compiled calendars are exact for ten years at least, and for ever in zones whose clocks follow a rule.
-// Of now only the year in UTC counts, so that two compilations in one year give equal bytes.
+// In a zone whose clocks follow a rule, such as "the last Sunday of March", compiled calendars are exact
+// for ever and do not depend on now: a change of the time zone database alone changes them. In the few
+// others, such as Africa/Casablanca, they are exact for ten years; of now only the year in UTC counts, so
+// that two compilations in one year give equal bytes.
 //
 // The comment stands in the first calendar, cut to the 200 bytes that Temporal takes; it is meant to
 // be the text of the cron.

@@ -68,7 +68,7 @@ func TestFiringsOnClockChangeDays(t *testing.T) {
 	}
 }
 
-// Two compilations in one year give equal bytes, and the next year moves only what is not for ever.
+// Two compilations in one year give equal bytes. The next year moves only what is not exact for ever.
 func TestCompileDependsOnTheYearAlone(t *testing.T) {
 	t.Parallel()
 	marshal := func(ticks schedules.Ticks) string {
@@ -92,8 +92,14 @@ func TestCompileDependsOnTheYearAlone(t *testing.T) {
 			if marshal(all[0]) != marshal(all[1]) || !all[0].Exact.Equal(all[1].Exact) || !all[0].From.Equal(all[1].From) {
 				t.Errorf("%q in %s: the first and the last day of 2026 differ", text, zone)
 			}
-			if !all[0].Exact.IsZero() && !all[2].Exact.After(all[0].Exact) {
+			switch ever := all[0].Exact.IsZero(); {
+			case ever && (marshal(all[0]) != marshal(all[2]) || !all[2].Exact.IsZero() || !all[0].From.Equal(all[2].From)):
+				t.Errorf("%q in %s: exact for ever in 2026, and different a year later", text, zone)
+			case !ever && !all[2].Exact.Equal(all[0].Exact.AddDate(1, 0, 0)):
 				t.Errorf("%q in %s: exact until %s in 2026, and until %s a year later", text, zone, all[0].Exact, all[2].Exact)
+			}
+			if all[0].Exact.IsZero() == (zone == "Africa/Casablanca") {
+				t.Errorf("%q in %s: exact until %s", text, zone, all[0].Exact)
 			}
 		}
 	}
@@ -114,8 +120,12 @@ func TestCompileBounds(t *testing.T) {
 		err                    string
 	}{
 		{cron: "30 2 * * *", zone: "Europe/Rome", start: "2026-05-10T14:37", from: "2026-05-10T14:37:01"},
-		{cron: "30 2 * * *", zone: "Europe/Rome", start: "1999-05-10", from: "2021-01-01"},
-		{cron: "30 2 * * *", zone: "Europe/Rome", from: "2021-01-01"},
+		{cron: "30 2 * * *", zone: "Europe/Rome", start: "1999-05-10", from: "2000-01-01"},
+		{cron: "30 2 * * *", zone: "Europe/Rome", from: "2000-01-01"},
+		{cron: "30 2 * * *", zone: "America/New_York", start: "1999-05-10", from: "2002-01-01"},
+		{cron: "30 2 * * *", zone: "America/Sao_Paulo", start: "2001-05-10", from: "2015-01-01"},
+		{cron: "30 2 * * *", zone: "America/Sao_Paulo", start: "2018-05-10", from: "2018-05-10T00:00:01"},
+		{cron: "30 2 * * *", zone: "Africa/Casablanca", start: "1999-05-10", from: "2021-01-01", exact: "2036-12-31T23:59:59"},
 		{cron: "30 2 * * *", zone: "Europe/Rome", start: "2040-05-10", from: "2040-05-10T00:00:01"},
 		{cron: "30 2 * * *", zone: "Europe/Rome", start: "2100-12-30", from: "2100-12-30T00:00:01"},
 		{cron: "30 2 * * *", zone: "Europe/Rome", start: "2010-05-10", end: "2015-06-01", from: "2010-05-10T00:00:01"},

@@ -25,8 +25,8 @@ var defaultLimits = limits{calendars: 300, bytes: 16 << 10, refused: 1000}
 
 // compile turns the ticks of a cron into calendars in UTC, for as many years as the limits allow.
 func compile(spec interval.Spec, loc *time.Location, fields interval.Fields, comment string, now time.Time, limits limits) (Ticks, error) {
-	h := newHorizon(spec, now)
-	clocks := newClocks(loc, min(h.first, newDate(h.year, 1, 1))-daysBefore, dateOf(lastInstant)+1)
+	clocks := newClocks(loc, newDate(startYear(spec), 1, 1)-daysBefore, dateOf(lastInstant)+1)
+	h := newHorizon(spec, clocks, now)
 	table, err := newTimetable(spec, fields, clocks, h.first, h.final)
 	if err != nil {
 		return Ticks{}, err
@@ -34,7 +34,6 @@ func compile(spec interval.Spec, loc *time.Location, fields interval.Fields, com
 	if table.empty() {
 		return Ticks{}, noTick(spec)
 	}
-	h.ruled = clocks.followRule(h.year)
 	var ticks Ticks
 	for i, years := range exactYears {
 		if ticks, err = newCompiler(table, h.exactFor(years)).ticks(comment); err != nil {

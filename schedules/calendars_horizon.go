@@ -21,8 +21,9 @@ var (
 )
 
 const (
-	// yearsBack is how far before now's year compiled calendars are exact. It bounds what irregular
-	// clock changes of the past may cost; the only use of the past is the backfill of Temporal's UI.
+	// yearsBack is how far compiled calendars are exact before now's year, or before the year from which
+	// the clocks follow a rule. It bounds what irregular clock changes of the past may cost; the only use
+	// of the past is the backfill of Temporal's UI.
 	yearsBack = 5
 	// quietYears is for how many years after the exact ones there is no wrong firing. After 28 years
 	// every date has fallen on every day of the week, in leap years too.
@@ -58,10 +59,9 @@ func (d date) time() time.Time { return time.Unix(d.unix(), 0).UTC() }
 // weekday is 0 for Sunday. 1970-01-01 was a Thursday.
 func (d date) weekday() int { return int((d%7 + 7 + date(time.Thursday)) % 7) }
 
-// horizon says for which dates, in UTC and inclusive, calendars are compiled. It depends on the year of
-// now alone.
+// horizon says for which dates, in UTC and inclusive, calendars are compiled.
 type horizon struct {
-	year  int  // that counts as now's: that of the start, or of the end, if those are later, or earlier
+	year  int  // from which the years are counted
 	first date // from here on firings must be ticks
 	need  date // until here every tick must fire
 	last  date // until here nothing else may fire
@@ -71,16 +71,19 @@ type horizon struct {
 	ruled bool
 }
 
-func newHorizon(spec interval.Spec, now time.Time) horizon {
-	h := horizon{year: now.UTC().Year(), final: dateOf(lastInstant)}
-	if !spec.Start.IsZero() {
-		h.year = max(h.year, spec.Start.UTC().Year())
-	}
+// newHorizon counts from the year from which the clocks follow a rule, so that the calendars do not depend
+// on now. Where they follow none, it counts from now's year, from that of the start if it comes later, or
+// from that of the end if it comes earlier.
+func newHorizon(spec interval.Spec, clocks clocks, now time.Time) horizon {
+	h := horizon{year: max(now.UTC().Year(), startYear(spec)), final: dateOf(lastInstant)}
 	if !spec.End.IsZero() {
 		h.year = min(h.year, spec.End.UTC().Year())
 		h.final = min(h.final, dateOf(spec.End))
 	}
-	h.year = min(max(h.year, firstYear), lastYear)
+	h.year = min(h.year, lastYear)
+	if ruled := clocks.ruledFrom(startYear(spec)); ruled <= h.year+yearsBack {
+		h.year, h.ruled = ruled, true
+	}
 	h.first = newDate(max(h.year-yearsBack, firstYear), 1, 1)
 	if !spec.Start.IsZero() {
 		h.first = max(h.first, dateOf(spec.Start))
@@ -88,9 +91,17 @@ func newHorizon(spec interval.Spec, now time.Time) horizon {
 	return h
 }
 
+// startYear is the first year in which a spec can have ticks that Temporal fires at.
+func startYear(spec interval.Spec) int {
+	if spec.Start.IsZero() {
+		return firstYear
+	}
+	return max(spec.Start.UTC().Year(), firstYear)
+}
+
 func noTick(spec interval.Spec) error {
-	return fmt.Errorf("cron %q from %s has no tick in the years %d to %d, which are those that Temporal's Schedules know; change its start or its end",
-		spec.Cron, spec.Start.UTC().Format(time.DateOnly), firstYear, lastYear)
+	return fmt.Errorf("the schedule from %s has no tick in the years %d to %d, which are those that Temporal's Schedules know; change its start or its end",
+		spec.Start.UTC().Format(time.DateOnly), firstYear, lastYear)
 }
 
 // exactFor sets how many years after now's must be exact.
@@ -141,11 +152,12 @@ func (c clocks) between(from, to int64) (low, high int) {
 	return low, high
 }
 
-// followRule reports whether the clocks change by a rule of the calendar from a year on: at the same
-// instants, and by as much, in all years of a kind.
-func (c clocks) followRule(first int) bool {
+// ruledFrom returns the first year, not before another, from which the clocks change by a rule of the
+// calendar: at the same instants, and by as much, in all years of a kind.
+func (c clocks) ruledFrom(first int) int {
 	known := map[yearKind]string{}
-	for year := first; year <= lastYear; year++ {
+	year := lastYear
+	for ; year >= first; year-- {
 		start := newDate(year, 1, 1).unix()
 		low, high := c.between(start, newDate(year+1, 1, 1).unix())
 		changes := fmt.Sprint(c.offsets[low])
@@ -153,10 +165,10 @@ func (c clocks) followRule(first int) bool {
 			changes += fmt.Sprintf(", %d at %d", c.offsets[i+1], c.changes[i]-start)
 		}
 		kind := kindOf(year)
-		if before, ok := known[kind]; ok && before != changes {
-			return false
+		if later, ok := known[kind]; ok && later != changes {
+			break
 		}
 		known[kind] = changes
 	}
-	return true
+	return year + 1
 }
