@@ -65,6 +65,17 @@ func (a *Activities) Register(registry worker.ActivityRegistry) {
 		step.ActivityFile:    a.ExtractFile,
 		step.ActivityLoad:    a.Load,
 		step.ActivityOutcome: a.RecordOutcome,
+
+		step.ActivityAskGate:     a.AskGate,
+		step.ActivityReleaseGate: a.ReleaseGate,
+		step.ActivityPast:        a.Past,
+		step.ActivityWakeNext:    a.WakeNext,
+		step.ActivityLookback:    a.Lookback,
+		step.ActivityHandOver:    a.HandOver,
+		step.ActivityRunState:    a.RunState,
+		step.ActivityGrant:       a.Grant,
+		step.ActivityHolders:     a.Holders,
+		step.ActivityRecoverGate: a.RecoverGate,
 	} {
 		registry.RegisterActivityWithOptions(function, activity.RegisterOptions{Name: name})
 	}

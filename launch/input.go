@@ -16,8 +16,9 @@ import (
 const RunType = "tranche-run"
 
 // Version is the newest version of the interpreter's input that this build understands. It
-// grows when the same definition would lead to other commands.
-const Version = 1
+// grows when the same definition would lead to other commands. Since 2, runs wait for their delay, for the
+// interval before and for a slot, and hand over what their Schedule started at no tick.
+const Version = 2
 
 // Input is what a run is started with. It carries the run's own definition, so that editing a
 // file changes no run that has started.
@@ -33,6 +34,9 @@ type Input struct {
 	// MarkInterval says that the namespace has the search attribute TrancheInterval, so that a run which
 	// finds its interval out for itself can bear it.
 	MarkInterval bool `json:"mark_interval,omitempty"`
+	// Exempt lets a run that depends on the past begin although the interval before was never run: it is the
+	// first of those that were asked for.
+	Exempt bool `json:"exempt,omitempty"`
 
 	unreadable error
 }

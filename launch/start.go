@@ -49,8 +49,9 @@ func New(dialled client.Client, namespace string, data converter.DataConverter) 
 }
 
 // Priorities of runs, 1 being the first: scheduled and manual runs overtake catchup, and catchup
-// overtakes backfills.
+// overtakes backfills. Gates come before all of them, which wait for their slots.
 const (
+	PriorityGate     = 1
 	PriorityFirst    = 2
 	PriorityCatchup  = 3
 	PriorityBackfill = 4
@@ -83,6 +84,9 @@ type Request struct {
 	RequestID string
 	// Campaign is the id of the workflow that has the run started, such as a backfill; it is kept in the memo.
 	Campaign string
+	// Exempt lets a run that depends on the past begin although the interval before was never run; it is for the
+	// first one of a range.
+	Exempt bool
 }
 
 // Started is what came of a Request.
@@ -122,7 +126,7 @@ func (t *Temporal) request(r Request, id string) (*workflowservice.StartWorkflow
 	if err != nil {
 		return nil, err
 	}
-	input, err := t.Converter.ToPayloads(Input{Version: Version, Kind: r.Kind, Interval: &r.Interval, Definition: r.Definition})
+	input, err := t.Converter.ToPayloads(Input{Version: Version, Kind: r.Kind, Interval: &r.Interval, Definition: r.Definition, Exempt: r.Exempt})
 	if err != nil {
 		return nil, fmt.Errorf("encode the definition: %w", err)
 	}

@@ -13,8 +13,6 @@ var notYet = []struct {
 	{stepsWith(func(s *Step) bool { return s.Query != nil }, "query"), "steps of the kind query are", "use an http or file step, or an activity of your own"},
 	{stepsWith(func(s *Step) bool { return s.SQL != nil }, "sql"), "steps of the kind sql are", "use an activity of your own"},
 	{stepsWith(func(s *Step) bool { return s.Exec != nil }, "exec"), "steps of the kind exec are", "use an activity of your own"},
-	{onSchedule(func(s *Schedule) bool { return s.Lookback > 0 }, "schedule.lookback"), "lookback is", "run the earlier intervals by hand"},
-	{onSchedule(func(s *Schedule) bool { return s.DependsOnPast }, "schedule.depends_on_past"), "depends_on_past is", "leave it out"},
 	{func(p *Pipeline) []string { return pathIf(p.Notify != nil, "notify") }, "notify is", "leave it out"},
 	{func(p *Pipeline) []string { return pathIf(p.Deadline > 0, "deadline") }, "deadline is", "leave it out"},
 }
@@ -46,10 +44,6 @@ func stepsWith(uses func(s *Step) bool, key string) func(p *Pipeline) []string {
 		}
 		return paths
 	}
-}
-
-func onSchedule(uses func(s *Schedule) bool, path string) func(p *Pipeline) []string {
-	return func(p *Pipeline) []string { return pathIf(p.Schedule != nil && uses(p.Schedule), path) }
 }
 
 func pathIf(used bool, path string) []string {

@@ -41,6 +41,7 @@ func pollersOf(c *cli.Context, temporal *launch.Temporal, steps *activities.Acti
 	}
 	p.work = worker.New(temporal.Client, p.queue, options)
 	p.work.RegisterWorkflowWithOptions(workflows.Run, workflow.RegisterOptions{Name: launch.RunType})
+	p.work.RegisterWorkflowWithOptions(workflows.Gate, workflow.RegisterOptions{Name: launch.GateType})
 	p.work.RegisterWorkflowWithOptions(workflows.Ledger, workflow.RegisterOptions{Name: workflows.LedgerType})
 	steps.Register(p.work)
 

@@ -26,16 +26,17 @@ func (r *run) details(now time.Time) string {
 	if r.note != "" {
 		fmt.Fprintf(&text, "%s\n\n", cell(r.note))
 	}
-	row := func(cells ...string) {
-		text.WriteString("| " + strings.Join(cells, gap+" | ") + " |\n")
-	}
-	row("step", "state", "attempts", "rows", "took", "note")
+	tableRow(&text, "step", "state", "attempts", "rows", "took", "note")
 	text.WriteString("| --- | --- | --- | --- | --- | --- |\n")
 	for _, name := range r.order {
 		n := r.nodes[name]
-		row(name, string(n.report.State), n.report.AttemptCount(), n.report.RowCount(), n.took(now), cell(n.note()))
+		tableRow(&text, name, string(n.report.State), n.report.AttemptCount(), n.report.RowCount(), n.took(now), cell(n.note()))
 	}
 	return text.String()
+}
+
+func tableRow(text *strings.Builder, cells ...string) {
+	text.WriteString("| " + strings.Join(cells, gap+" | ") + " |\n")
 }
 
 // gap keeps the columns apart: Temporal's UI (2.54.1) gives the cells of a table no padding, and trims

@@ -68,7 +68,10 @@ type run struct {
 	order    []string
 	nodes    map[string]*node
 	timedOut error
-	note     string
+	// note says what the run as a whole waits for, or what else should be known.
+	note string
+	// seat is under which name the run has asked for a slot; nil: it has not.
+	seat *step.Seat
 }
 
 func newRun(ctx workflow.Context, input launch.Input, owned interval.Interval, order []string) *run {

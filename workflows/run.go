@@ -16,7 +16,6 @@ import (
 
 	"github.com/trancheflow/tranche/interval"
 	"github.com/trancheflow/tranche/launch"
-	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/step"
 )
 
@@ -25,10 +24,13 @@ type RunResult struct {
 	Pipeline string            `json:"pipeline"`
 	Interval interval.Interval `json:"interval"`
 	Kind     step.Kind         `json:"kind"`
-	Outcome  string            `json:"outcome"`
+	// Outcome is that of the interval or, for a run that owned none, to which run it was handed over.
+	Outcome string `json:"outcome"`
 	// Rows written by all loads.
 	Rows  int64        `json:"rows"`
 	Steps []StepReport `json:"steps"`
+	// Note says what else operators should know; empty for nearly all runs.
+	Note string `json:"note,omitempty"`
 }
 
 // Types of the errors that a run itself ends with; those of steps keep the step's own type.
@@ -37,10 +39,14 @@ const (
 	ErrorRunTimeout  = "RunTimeout"
 	ErrorLoadFailed  = "LoadFailed"
 	ErrorWaitTooLong = "WaitTooLong"
+	ErrorHandedOver  = "HandedOverRunFailed"
 )
 
-// Run is one run of a pipeline: it interprets the step graph for one data interval, and records
-// the outcome in the load ledger.
+// versionWaiting is the version of the input since which a run waits for its turn.
+const versionWaiting = 2
+
+// Run is one run of a pipeline: it waits for its turn, interprets the step graph for one data interval, records
+// the outcome in the load ledger, and gives its slot back.
 //
 // It fails with the type of the error of the step that failed it, and leaves nothing running: on a
 // failure, a timeout or a cancel the other steps are cancelled and awaited first.
@@ -50,9 +56,12 @@ func Run(ctx workflow.Context, input launch.Input) (RunResult, error) {
 		// can read the input.
 		panic(fmt.Sprintf("this run needs a newer worker: %v", err))
 	}
-	owned, err := ownInterval(ctx, input)
+	owned, last, err := ownInterval(ctx, input)
 	if err != nil {
 		return RunResult{}, err
+	}
+	if last != nil {
+		return handOver(ctx, input, *last)
 	}
 	order, err := input.Definition.TopologicalOrder()
 	if err != nil {
@@ -60,72 +69,25 @@ func Run(ctx workflow.Context, input launch.Input) (RunResult, error) {
 	}
 	r := newRun(ctx, input, owned, order)
 	r.show(ctx)
-	failure := r.runSteps(ctx)
+	failure := r.begin(ctx)
+	if failure == nil {
+		failure = r.runSteps(ctx)
+	}
 	outcome := r.outcome(ctx, failure)
 	if err := r.record(ctx, outcome, failure); err != nil && failure == nil {
 		// The rows are in, but nobody would know: the run must not count as done.
 		failure, outcome = fmt.Errorf("record the outcome %s: %w", outcome, err), step.OutcomeFailed
 	}
+	r.leave(ctx, outcome)
 	r.show(ctx)
 	result := RunResult{
 		Pipeline: input.Definition.Name, Interval: owned, Kind: input.Kind,
-		Outcome: outcome, Rows: r.rowsLoaded(), Steps: r.reports(),
+		Outcome: outcome, Rows: r.rowsLoaded(), Steps: r.reports(), Note: r.note,
 	}
 	if failure != nil {
 		return result, r.failed(failure)
 	}
 	return result, nil
-}
-
-// ownInterval returns the interval that the run owns, and refuses one that does not belong to the
-// workflow's id: the id is what keeps two runs of one interval apart.
-func ownInterval(ctx workflow.Context, input launch.Input) (interval.Interval, error) {
-	name := input.Definition.Name
-	owned := input.Interval
-	if owned == nil {
-		var err error
-		if owned, err = firedInterval(ctx, input.Definition); err != nil {
-			return interval.Interval{}, err
-		}
-	}
-	id := workflow.GetInfo(ctx).WorkflowExecution.ID
-	if want := step.WorkflowID(name, owned.End); id != want {
-		return interval.Interval{}, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-			"the run of %s for %s must have the workflow id %s, not %s: start runs with `starter run`", name, owned, want, id),
-			ErrorNoInterval, nil)
-	}
-	return *owned, nil
-}
-
-// firedInterval derives the interval from the nominal time at which a Schedule fired. The result
-// is kept in history, since the zone database of a later build may see it otherwise.
-func firedInterval(ctx workflow.Context, definition *pipeline.Pipeline) (*interval.Interval, error) {
-	tick, ok := workflow.GetTypedSearchAttributes(ctx).GetTime(launch.ScheduledStartTime)
-	if !ok {
-		return nil, temporal.NewNonRetryableApplicationError(
-			"the run has neither an interval in its input nor the time of a Schedule: start runs with `starter run`",
-			ErrorNoInterval, nil)
-	}
-	encoded := workflow.SideEffect(ctx, func(workflow.Context) any {
-		grid, err := definition.Grid()
-		if err != nil {
-			return nil
-		}
-		if owned, ok := grid.At(tick.UTC().Truncate(time.Second)); ok {
-			return &owned
-		}
-		return nil
-	})
-	var owned *interval.Interval
-	if err := encoded.Get(&owned); err != nil {
-		return nil, err
-	}
-	if owned == nil {
-		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-			"no interval of %s ends at %s, the time at which its Schedule fired", definition.Name, tick.UTC().Format(time.RFC3339)),
-			ErrorNoInterval, nil)
-	}
-	return owned, nil
 }
 
 // outcome says how the run ended for its interval.

@@ -60,6 +60,12 @@ type world struct {
 	record   func(step.Outcome) error
 	asked    []string
 	outcomes []step.Outcome
+	// slot, past and lookback answer for the gate, the ledger and Temporal; nil: a slot is free, the past is
+	// done, all is started. told lists what the run told others, in order.
+	slot     func(ask step.GateAsk) (granted bool, standing step.Standing, err error)
+	past     func(request step.PastRequest) (step.PastAnswer, error)
+	lookback func(of step.Neighbours) error
+	told     []string
 }
 
 func rows(n int64) step.Result { return step.Result{Done: &step.Done{Rows: n, Attempt: 1}} }
@@ -97,8 +103,10 @@ func (w *world) environment(t *testing.T, owned interval.Interval) *testsuite.Te
 			}
 		}
 		w.outcomes = append(w.outcomes, outcome)
+		w.told = append(w.told, outcome.Outcome)
 		return nil
 	})
+	w.registerTurn(env, register)
 	return env
 }
 
@@ -434,7 +442,7 @@ func TestInputOfANewerBuildIsKeptForANewerWorker(t *testing.T) {
 		t.Fatalf("good input: %v, %v", err, in.Unreadable())
 	}
 	for name, bad := range map[string]string{
-		"newer version":          strings.Replace(string(good), `"version":1`, `"version":2`, 1),
+		"newer version":          strings.Replace(string(good), `"version":2`, `"version":3`, 1),
 		"unknown field":          strings.Replace(string(good), `{`, `{"novel":true,`, 1),
 		"unknown field in steps": strings.Replace(string(good), `"name":"extract"`, `"name":"extract","novel":1`, 1),
 		"newer format":           strings.Replace(string(good), `"format":1`, `"format":2`, 1),

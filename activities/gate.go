@@ -1,0 +1,262 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/trancheflow/tranche/launch"
+	"github.com/trancheflow/tranche/step"
+)
+
+// AskGate asks the gate of a pipeline for a slot, and starts it where none is open. Asking twice changes nothing.
+// A run that asks again is told where it stands; the gate is troubled only if it does not know that the run waits.
+func (a *Activities) AskGate(ctx context.Context, ask step.GateAsk) (step.Standing, error) {
+	execution := activity.GetInfo(ctx).WorkflowExecution
+	ask.Signal.Seat = step.Seat{WorkflowID: execution.ID, RunID: execution.RunID}
+	standing := step.Standing{Seat: ask.Signal.Seat}
+	if ask.Seat != nil && *ask.Seat == standing.Seat {
+		found, err := a.standing(ctx, ask)
+		if err == nil && found.Waits {
+			return found, nil
+		}
+		if err == nil {
+			standing = found
+		} else if err := a.endUnserved(ctx, ask, err); err != nil {
+			return standing, fmt.Errorf("ask the gate of %s: %w", ask.Pipeline, err)
+		}
+	}
+	id := launch.GateID(ask.Pipeline)
+	err := a.temporal.SignalWorkflow(ctx, id, "", step.SignalSlot, ask.Signal)
+	if gone(err) {
+		err = a.startGate(ctx, ask)
+	}
+	if err != nil {
+		return standing, fmt.Errorf("ask the gate of %s: %w", ask.Pipeline, err)
+	}
+	return standing, nil
+}
+
+// gateAnswer is how long a gate may take to say where a run stands.
+const gateAnswer = 5 * time.Second
+
+func (a *Activities) standing(ctx context.Context, ask step.GateAsk) (step.Standing, error) {
+	ctx, cancel := context.WithTimeout(ctx, gateAnswer)
+	defer cancel()
+	standing := step.Standing{Seat: ask.Signal.Seat}
+	response, err := a.temporal.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
+		WorkflowID: launch.GateID(ask.Pipeline), QueryType: step.QueryStanding, Args: []any{ask.Signal.Seat},
+		// A gate that has ended would still answer, that the run waits.
+		QueryRejectCondition: enums.QUERY_REJECT_CONDITION_NOT_OPEN,
+	})
+	if gone(err) || err == nil && response.QueryRejected != nil {
+		return standing, nil
+	}
+	if err != nil {
+		return standing, err
+	}
+	return standing, response.QueryResult.Get(&standing)
+}
+
+// startGate starts a gate with the run's signal in it. One that was ended before its time, and not by itself, has
+// left holders behind, which the new one has to find out about.
+func (a *Activities) startGate(ctx context.Context, ask step.GateAsk) error {
+	id := launch.GateID(ask.Pipeline)
+	input := step.GateInput{Version: step.GateVersion, Pipeline: ask.Pipeline}
+	described, err := a.temporal.DescribeWorkflow(ctx, id, "")
+	switch {
+	case gone(err):
+	case err != nil:
+		return err
+	case described.Status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED && described.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		input.State.Recover = described.WorkflowExecution.RunID
+	}
+	_, err = a.temporal.SignalWithStartWorkflow(ctx, id, step.SignalSlot, ask.Signal, client.StartWorkflowOptions{
+		ID: id, TaskQueue: ask.TaskQueue, StaticSummary: "slots of " + ask.Pipeline,
+		Priority: temporal.Priority{PriorityKey: launch.PriorityGate},
+	}, launch.GateType, input)
+	return err
+}
+
+// endUnserved ends a gate that does not answer because it is on another task queue, which no worker serves: the
+// pipeline has moved, and its holders are gone with their workers. Any other gate is left alone.
+func (a *Activities) endUnserved(ctx context.Context, ask step.GateAsk, because error) error {
+	id := launch.GateID(ask.Pipeline)
+	described, err := a.temporal.DescribeWorkflow(ctx, id, "")
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	queue := described.RawResponse.GetExecutionConfig().GetTaskQueue().GetName()
+	if queue == ask.TaskQueue || described.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return nil
+	}
+	served, err := a.served(ctx, queue)
+	if err != nil || served {
+		return err
+	}
+	activity.GetLogger(ctx).Warn("ending a gate that no worker serves", "gate", id, "queue", queue, "reason", because)
+	err = a.temporal.TerminateWorkflow(ctx, id, described.WorkflowExecution.RunID,
+		fmt.Sprintf("no worker polls its task queue %s any more; the runs of %s are on %s", queue, ask.Pipeline, ask.TaskQueue))
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+// pollerAge is how long ago a worker may have asked for work and still count as there: Temporal holds an empty
+// poll for a minute.
+const pollerAge = 70 * time.Second
+
+// served reports whether a worker polls a task queue for workflows.
+func (a *Activities) served(ctx context.Context, queue string) (bool, error) {
+	described, err := a.temporal.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+		Namespace: a.temporal.Namespace, TaskQueue: &taskqueue.TaskQueue{Name: queue, Kind: enums.TASK_QUEUE_KIND_NORMAL},
+		TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,
+	})
+	if err != nil {
+		return false, fmt.Errorf("ask Temporal who polls task queue %s: %w", queue, err)
+	}
+	for _, poller := range described.GetPollers() {
+		if a.now().Sub(poller.GetLastAccessTime().AsTime()) < pollerAge {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// ReleaseGate gives a slot, or a place in the queue, back. Where no gate is open there is nothing to give back.
+func (a *Activities) ReleaseGate(ctx context.Context, release step.GateRelease) error {
+	if release.Seat.RunID == "" {
+		release.Seat.RunID = activity.GetInfo(ctx).WorkflowExecution.RunID
+	}
+	err := a.temporal.SignalWorkflow(ctx, launch.GateID(release.Pipeline), "", step.SignalSlot, step.SlotSignal{Seat: release.Seat, Release: true})
+	if err != nil && !gone(err) {
+		return fmt.Errorf("give the slot of %s back: %w", release.Pipeline, err)
+	}
+	return nil
+}
+
+// Grant tells runs that they have got a slot, and returns those that have ended meanwhile. What it could not tell
+// for another reason, the runs ask for again.
+func (a *Activities) Grant(ctx context.Context, grants []step.Seat) (gonePast []step.Seat, err error) {
+	failures := each(len(grants), func(i int) error {
+		return a.temporal.SignalWorkflow(ctx, grants[i].WorkflowID, grants[i].RunID, step.SignalGranted, grants[i])
+	})
+	for i, failure := range failures {
+		switch {
+		case gone(failure):
+			gonePast = append(gonePast, grants[i])
+		case failure != nil:
+			activity.GetLogger(ctx).Warn("a grant was not sent; its run asks again", "run", grants[i].WorkflowID, "reason", failure)
+		}
+	}
+	return gonePast, nil
+}
+
+// Holders looks at those that have a slot, and returns those of which something is to be said: that they have
+// ended, or that another execution goes on after a reset. One that could not be looked at is open until the next
+// look.
+func (a *Activities) Holders(ctx context.Context, look step.HoldersLook) ([]step.HolderState, error) {
+	states := make([]step.HolderState, len(look.Places))
+	failures := each(len(look.Places), func(i int) error {
+		place := look.Places[i]
+		at := place.Seat
+		if place.Now != "" {
+			at.RunID = place.Now
+		}
+		state, err := a.runState(ctx, at)
+		states[i] = step.HolderState{Seat: place.Seat, Closed: gone(err) || err == nil && !state.Open}
+		if state.Open && state.RunID != at.RunID {
+			states[i].Now = state.RunID
+		}
+		if gone(err) {
+			return nil
+		}
+		return err
+	})
+	if err := errors.Join(failures...); err != nil {
+		activity.GetLogger(ctx).Warn("some that have a slot were not looked at; it is tried again", "reason", err)
+	}
+	var told []step.HolderState
+	for _, state := range states {
+		if state.Closed || state.Now != "" {
+			told = append(told, state)
+		}
+	}
+	return told, nil
+}
+
+// RecoverGate asks a gate that was ended how it stood.
+func (a *Activities) RecoverGate(ctx context.Context, recovery step.GateRecovery) (step.GateState, error) {
+	var state step.GateState
+	answer, err := a.temporal.QueryWorkflow(ctx, launch.GateID(recovery.Pipeline), recovery.RunID, step.QueryGate)
+	if gone(err) {
+		return state, nil
+	}
+	if err != nil {
+		return state, fmt.Errorf("ask the ended gate of %s: %w", recovery.Pipeline, err)
+	}
+	return state, answer.Get(&state)
+}
+
+// runState says how an execution stands or, where it was reset, the one that goes on. The error is NotFound for
+// one that Temporal does not know.
+func (a *Activities) runState(ctx context.Context, seat step.Seat) (step.RunState, error) {
+	for {
+		described, err := a.temporal.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+			Namespace: a.temporal.Namespace, Execution: &common.WorkflowExecution{WorkflowId: seat.WorkflowID, RunId: seat.RunID},
+		})
+		if err != nil {
+			return step.RunState{Seat: seat}, err
+		}
+		if next := described.GetWorkflowExtendedInfo().GetResetRunId(); next != "" && next != seat.RunID {
+			seat.RunID = next
+			continue
+		}
+		status := described.GetWorkflowExecutionInfo().GetStatus()
+		return step.RunState{Seat: seat, Status: status.String(), Open: isOpen(status)}, nil
+	}
+}
+
+func isOpen(status enums.WorkflowExecutionStatus) bool {
+	return status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING || status == enums.WORKFLOW_EXECUTION_STATUS_PAUSED
+}
+
+// gone reports whether Temporal does not know an execution, or has seen it end.
+func gone(err error) bool {
+	var unknown *serviceerror.NotFound
+	return errors.As(err, &unknown)
+}
+
+// atOnce is how many calls to Temporal one activity makes at a time.
+const atOnce = 10
+
+// each calls a function for each number below n, some at a time, and returns the errors in that order.
+func each(n int, call func(i int) error) []error {
+	failures := make([]error, n)
+	places := make(chan struct{}, atOnce)
+	var calls sync.WaitGroup
+	for i := range n {
+		places <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-places }()
+			failures[i] = call(i)
+		})
+	}
+	calls.Wait()
+	return failures
+}
