@@ -194,12 +194,12 @@ func TestCheckNamesTheFirstDifference(t *testing.T) {
 	ticks := compile(t, spec)
 	from, to := utc(t, "2026-10-01"), utc(t, "2026-10-27")
 	for text, want := range map[string]string{
-		"30 2 * * 1-6":   "do not fire at the tick 2026-10-04T00:30:00Z",
-		"30 2,3 * * *":   "fire at 2026-10-01T01:30:00Z, which is no tick",
-		"30 2 1-24 * *":  "do not fire at the tick 2026-10-25T00:30:00Z",
-		"30 2 1-25 * *":  "do not fire at the tick 2026-10-26T01:30:00Z",
-		"30 2 29 2 *":    "do not fire at the tick 2026-10-01T00:30:00Z",
-		"*/15 2 1-1 * *": "fire at 2026-10-01T00:15:00Z, which is no tick",
+		"30 2 * * 1-6":   "would not fire at the tick 2026-10-04T00:30:00Z",
+		"30 2,3 * * *":   "would fire at 2026-10-01T01:30:00Z, which is no tick",
+		"30 2 1-24 * *":  "would not fire at the tick 2026-10-25T00:30:00Z",
+		"30 2 1-25 * *":  "would not fire at the tick 2026-10-26T01:30:00Z",
+		"30 2 29 2 *":    "would not fire at the tick 2026-10-01T00:30:00Z",
+		"*/15 2 1-1 * *": "would fire at 2026-10-01T00:15:00Z, which is no tick",
 	} {
 		wrong := compile(t, interval.Spec{Cron: text, TimeZone: "Europe/Rome", Start: start})
 		if err := wrong.Check(spec, from, to); err == nil || !strings.Contains(err.Error(), want) {
@@ -211,8 +211,13 @@ func TestCheckNamesTheFirstDifference(t *testing.T) {
 	}
 	other := spec
 	other.Cron = "30 2 1-25 10 *"
-	if err := ticks.Check(other, from, to); err == nil || !strings.Contains(err.Error(), "fire at 2026-10-26T01:30:00Z, which is no tick") {
+	if err := ticks.Check(other, from, to); err == nil || !strings.Contains(err.Error(), "would fire at 2026-10-26T01:30:00Z, which is no tick") {
 		t.Errorf("a firing after the last tick: %v", err)
+	}
+	later := spec
+	later.Since = utc(t, "2026-10-20T12:00")
+	if err := ticks.Check(later, from, to); err != nil {
+		t.Errorf("where the grid takes over later: %v", err)
 	}
 	if err := ticks.Check(interval.Spec{Cron: "x"}, from, to); err == nil {
 		t.Error("an invalid spec is checked")

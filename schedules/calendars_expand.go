@@ -148,8 +148,8 @@ func numbers(ranges []*schedulepb.Range) []int {
 }
 
 // Check compares the firings after one instant and up to another with the ticks of a spec. It looks no
-// further than From, Exact, the End of the spec, and the last day of the year 2100, on which calendars in
-// local time end earlier or later. The error names the first difference.
+// further than From and Exact, the Since and End of the spec, and the last day of the year 2100, on which
+// calendars in local time end earlier or later. The error names the first difference.
 func (t Ticks) Check(spec interval.Spec, after, to time.Time) error {
 	grid, err := interval.New(spec)
 	if err != nil {
@@ -157,6 +157,9 @@ func (t Ticks) Check(spec interval.Spec, after, to time.Time) error {
 	}
 	if !t.From.IsZero() && after.Before(t.From) {
 		after = t.From.Add(-time.Second)
+	}
+	if after.Before(spec.Since) {
+		after = spec.Since
 	}
 	const day = 24 * time.Hour
 	for _, end := range []time.Time{t.Exact, spec.End, lastInstant.Add(-day)} {
@@ -174,7 +177,7 @@ func (t Ticks) Check(spec interval.Spec, after, to time.Time) error {
 	for tick := range ticksOf(grid, after, to) {
 		switch {
 		case !ok || fires.After(tick):
-			return fmt.Errorf("the calendars of the Schedule do not fire at the tick %s", tick.Format(time.RFC3339))
+			return fmt.Errorf("the Schedule would not fire at the tick %s", tick.Format(time.RFC3339))
 		case fires.Before(tick):
 			return firesWrongly(fires)
 		}
@@ -187,7 +190,7 @@ func (t Ticks) Check(spec interval.Spec, after, to time.Time) error {
 }
 
 func firesWrongly(fires time.Time) error {
-	return fmt.Errorf("the calendars of the Schedule fire at %s, which is no tick of the pipeline", fires.Format(time.RFC3339))
+	return fmt.Errorf("the Schedule would fire at %s, which is no tick of the pipeline", fires.Format(time.RFC3339))
 }
 
 // ticksOf lists the ticks after one instant and up to and including another.
