@@ -260,8 +260,8 @@ func (p *Plan) Strike(candidate interval.Interval, open bool, outcome string) {
 type Decision struct {
 	// Start bounds the intervals to start, by their starts; nil: none. Only the missing ones among them are.
 	Start *step.Range
-	// Chosen is the tick of the interval that `latest` chose; zero: it chose none.
-	Chosen time.Time
+	// Chosen is the interval that `latest` chose; zero: it chose none.
+	Chosen interval.Interval
 	// Why is a sentence for operators; empty when nothing is missing.
 	Why string
 }
@@ -301,7 +301,7 @@ func (p *Plan) decideLatest() Decision {
 	}
 	return Decision{
 		Start:  &step.Range{From: newest.Start, To: newest.Start.Add(time.Second)},
-		Chosen: newest.End,
+		Chosen: newest,
 		Why:    "the newest that is missing is started: catchup is latest",
 	}
 }

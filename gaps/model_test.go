@@ -231,10 +231,10 @@ func (m *model) reconcile() bool {
 		return booked > 0
 	}
 	if !decision.Chosen.IsZero() {
-		if decision.Chosen.Before(m.chosen) {
+		if decision.Chosen.End.Before(m.chosen) {
 			m.t.Fatalf("latest goes back from %s to %s", m.chosen, decision.Chosen)
 		}
-		m.chosen = decision.Chosen
+		m.chosen = decision.Chosen.End
 	}
 	m.catchUp(decision)
 	return true
@@ -308,7 +308,7 @@ func (m *model) edited(iv interval.Interval) bool {
 // with an outcome, each was started once, and nothing else has an outcome.
 func TestAYearTilesExactly(t *testing.T) {
 	t.Parallel()
-	const years = 24
+	const years = 12
 	for seed := range uint64(years) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

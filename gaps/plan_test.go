@@ -87,6 +87,7 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	daily := gaps.History{{daily(), at("2026-05-05T09:00")}}
 	edited := gaps.History{{daily[0].Spec, daily[0].Applied}, {since(hourly(), "2026-05-10T00:00"), at("2026-05-10T03:30")}}
+	early := gaps.History{{daily[0].Spec, at("2026-05-04T12:00")}, {since(hourly(), "2026-05-04T00:00"), at("2026-05-04T12:10")}}
 	withFailure := loaded(days(5, 7)...)
 	withFailure[days(7, 8)[0]] = step.OutcomeFailed
 	for name, test := range map[string]struct {
@@ -122,6 +123,9 @@ func TestDecide(t *testing.T) {
 		"an edit, none":   {edited, pipeline.CatchupNone, "2026-05-10T06:30", loaded(days(5, 10)...), "", false, 11, 6, "05-10T00:00:00 05-10T02:00:01"},
 		"an edit, latest": {edited, pipeline.CatchupLatest, "2026-05-10T06:30", loaded(days(4, 10)...), "", false, 12, 6, "05-10T00:00:00 05-10T02:00:01"},
 		"an edit, all":    {edited, pipeline.CatchupAll, "2026-05-10T06:30", loaded(days(1, 10)...), "", false, 15, 6, "05-10T00:00:00 05-10T05:00:01"},
+
+		// The old grid's interval was expected, so what the edit makes of it is, from before the activation on.
+		"an edit at once": {early, pipeline.CatchupNone, "2026-05-04T13:30", nil, "", false, 13, 13, "05-04T00:00:00 05-04T11:00:01"},
 
 		"failed is no gap":      {daily, pipeline.CatchupAll, "2026-05-08T09:00", loaded(days(1, 5)...).and(withFailure), "", false, 7, 0, ""},
 		"the past has failed":   {daily, pipeline.CatchupAll, "2026-05-10T09:00", loaded(days(1, 5)...).and(withFailure), "", true, 9, 2, ""},

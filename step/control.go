@@ -103,10 +103,22 @@ type Reconciled struct {
 	Late []interval.Interval `json:"late,omitempty"`
 	// Note says in a sentence what was found and what is done about it.
 	Note string `json:"note"`
+	// Started is the id of the workflow that runs what is missing; empty: nothing was to be started.
+	Started string `json:"started,omitempty"`
+	// Error says why the pipeline could not be reconciled, or its intervals not be started.
+	Error string `json:"error,omitempty"`
 }
 
 // Range is a stretch of intervals, by their starts: [From, To).
 type Range struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
+}
+
+// CatchupRequest has the missing intervals of a pipeline started by a backfill of kind catchup, unless one is at
+// it already.
+type CatchupRequest struct {
+	Pipeline string `json:"pipeline"`
+	// Range of the intervals; only the missing ones among them are started.
+	Range Range `json:"range"`
 }

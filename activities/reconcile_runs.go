@@ -1,0 +1,166 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/launch"
+	"github.com/trancheflow/tranche/retry"
+	"github.com/trancheflow/tranche/step"
+	"github.com/trancheflow/tranche/warehouse"
+)
+
+// openPage is how many open runs are listed at a time.
+const openPage = 1000
+
+// openTicks returns the ticks, in Unix seconds, whose workflow ids are open, whatever runs under them. The list
+// may lag a little behind.
+func (a *Activities) openTicks(ctx context.Context, pipelineName string) (map[int64]bool, error) {
+	open := map[int64]bool{}
+	request := &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: a.temporal.Namespace, PageSize: openPage,
+		Query: fmt.Sprintf("WorkflowId STARTS_WITH '%s-' AND ExecutionStatus = 'Running'", pipelineName),
+	}
+	for {
+		page, err := a.temporal.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, temporalError(fmt.Errorf("list the open runs of %s: %w", pipelineName, err))
+		}
+		for _, execution := range page.GetExecutions() {
+			name, tick, err := step.ParseWorkflowID(execution.GetExecution().GetWorkflowId())
+			if err == nil && name == pipelineName {
+				open[tick.Unix()] = true
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return open, nil
+		}
+	}
+}
+
+// temporalError gives an error of Temporal its class: what it refuses, it would refuse again; anything else may pass.
+func temporalError(err error) error {
+	var invalid *serviceerror.InvalidArgument
+	var denied *serviceerror.PermissionDenied
+	var unknown *serviceerror.NamespaceNotFound
+	if errors.As(err, &invalid) || errors.As(err, &denied) || errors.As(err, &unknown) {
+		return retry.PermanentError("Temporal", err)
+	}
+	return retry.TransientError("Temporal", err)
+}
+
+// execution is the newest one under the id of an interval.
+type execution struct {
+	// known says that there is one.
+	known, open bool
+	// ours is a run of Tranche, and no other workflow that took the id.
+	ours         bool
+	id, runID    string
+	status       enums.WorkflowExecutionStatus
+	closed       time.Time
+	kind, digest string
+}
+
+func (a *Activities) newest(ctx context.Context, id string) (execution, error) {
+	described, err := a.temporal.DescribeWorkflowExecution(ctx, id, "")
+	if gone(err) {
+		return execution{id: id}, nil
+	}
+	if err != nil {
+		return execution{id: id}, temporalError(fmt.Errorf("look at %s: %w", id, err))
+	}
+	info := described.GetWorkflowExecutionInfo()
+	return execution{
+		known: true, open: isOpen(info.GetStatus()), ours: info.GetType().GetName() == launch.RunType,
+		id: id, runID: info.GetExecution().GetRunId(), status: info.GetStatus(), closed: info.GetCloseTime().AsTime(),
+		kind: launch.MemoText(info.GetMemo(), launch.MemoKind), digest: launch.MemoText(info.GetMemo(), launch.MemoDigest),
+	}, nil
+}
+
+// closing is what a closer look at an interval that has no outcome has found.
+type closing struct {
+	execution
+	// outcome is in the ledger by now; empty: there is none, and the interval needs a run.
+	outcome string
+	// booked says that it was written just now, with this note.
+	booked bool
+	note   string
+}
+
+// closing looks at the newest execution under an interval's id. A run that Temporal has closed although the ledger
+// has no outcome of it, since it was terminated or failed before it could write one, gets it written.
+func (a *Activities) closing(ctx context.Context, ledger *warehouse.Warehouse, pipelineName string, iv interval.Interval) (closing, error) {
+	found, err := a.newest(ctx, step.WorkflowID(pipelineName, iv.End))
+	c := closing{execution: found}
+	if err != nil || !found.known || found.open {
+		return c, err
+	}
+	if c.outcome, err = outcomeOf(ctx, ledger, pipelineName, iv); err != nil || c.outcome != "" {
+		return c, err
+	}
+	if !found.ours || found.status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return c, nil
+	}
+	if c.note, err = a.whyClosed(ctx, found); err != nil {
+		return c, err
+	}
+	c.outcome, c.booked = warehouse.OutcomeFailed, true
+	if found.status == enums.WORKFLOW_EXECUTION_STATUS_CANCELED {
+		c.outcome = warehouse.OutcomeCancelled
+	}
+	_, err = ledger.RecordOutcome(ctx, warehouse.Outcome{
+		Pipeline: pipelineName, Interval: iv, Status: c.outcome, Kind: found.kind, WorkflowID: found.id, RunID: found.runID,
+		Fence: found.closed.UnixMicro(), Digest: found.digest, Note: c.note,
+	})
+	return c, err
+}
+
+// closeNoteLimit bounds the words of the last event of a run, in bytes.
+const closeNoteLimit = 500
+
+// whyClosed says in a sentence how a run has ended.
+func (a *Activities) whyClosed(ctx context.Context, e execution) (string, error) {
+	events := a.temporal.GetWorkflowHistory(ctx, e.id, e.runID, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	if !events.HasNext() {
+		return e.status.String(), nil
+	}
+	last, err := events.Next()
+	if gone(err) {
+		return e.status.String(), nil
+	}
+	if err != nil {
+		return "", temporalError(fmt.Errorf("read how %s has ended: %w", e.id, err))
+	}
+	note := a.connections.Mask(closeWords(last))
+	if len(note) > closeNoteLimit {
+		note = note[:closeNoteLimit] + "…"
+	}
+	return note, nil
+}
+
+func closeWords(last *history.HistoryEvent) string {
+	terminated, failed := last.GetWorkflowExecutionTerminatedEventAttributes(), last.GetWorkflowExecutionFailedEventAttributes()
+	switch last.GetEventType() {
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
+		if terminated.GetReason() == "" {
+			return "terminated"
+		}
+		return "terminated: " + terminated.GetReason()
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
+		return "failed: " + failed.GetFailure().GetMessage()
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+		return "timed out"
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+		return "cancelled"
+	default:
+		return "ended without an outcome"
+	}
+}
