@@ -85,7 +85,9 @@ func (a *Activities) Register(registry worker.ActivityRegistry) {
 // data, and may last as long as the runs that they look after.
 func (a *Activities) RegisterControl(registry worker.ActivityRegistry) {
 	for name, function := range map[string]any{
-		step.ActivityGrid: a.Grid,
+		step.ActivityGrid:      a.Grid,
+		step.ActivityReconcile: a.Reconcile,
+		step.ActivityWindow:    a.Window,
 	} {
 		registry.RegisterActivityWithOptions(function, activity.RegisterOptions{Name: name})
 	}

@@ -178,7 +178,7 @@ func (r *reconciliation) closeBooks(ctx context.Context, plan *gaps.Plan) error 
 	candidates := plan.Candidates()
 	found := make([]closing, len(candidates))
 	failures := each(len(candidates), func(i int) (err error) {
-		found[i], err = r.activities.closing(ctx, r.ledger, r.watched.Pipeline, candidates[i])
+		found[i], err = r.activities.closing(ctx, r.ledger, r.watched.Pipeline, candidates[i], false)
 		return err
 	})
 	for i, failure := range failures {

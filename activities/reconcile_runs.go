@@ -95,18 +95,23 @@ type closing struct {
 	note   string
 }
 
-// closing looks at the newest execution under an interval's id. A run that Temporal has closed although the ledger
-// has no outcome of it, since it was terminated or failed before it could write one, gets it written.
-func (a *Activities) closing(ctx context.Context, ledger *warehouse.Warehouse, pipelineName string, iv interval.Interval) (closing, error) {
+// closing looks at the newest execution under an interval's id and, if that has ended, at the interval's outcome. A
+// run that Temporal has closed although the ledger has no outcome of it, since it was terminated or failed before it
+// could write one, gets it written. An outcome that is there already may stay in its place, unless it is the newest
+// execution's that is wanted.
+func (a *Activities) closing(ctx context.Context, ledger *warehouse.Warehouse, pipelineName string, iv interval.Interval, newest bool) (closing, error) {
 	found, err := a.newest(ctx, step.WorkflowID(pipelineName, iv.End))
 	c := closing{execution: found}
-	if err != nil || !found.known || found.open {
+	if err != nil || found.open {
 		return c, err
 	}
-	if c.outcome, err = outcomeOf(ctx, ledger, pipelineName, iv); err != nil || c.outcome != "" {
+	written, err := outcomeRow(ctx, ledger, pipelineName, iv)
+	if err != nil {
 		return c, err
 	}
-	if !found.ours || found.status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+	c.outcome = written.Status
+	silent := found.known && found.ours && found.status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	if !silent || c.outcome != "" && (!newest || written.RunID == found.runID || written.Fence >= found.closed.UnixMicro()) {
 		return c, nil
 	}
 	if c.note, err = a.whyClosed(ctx, found); err != nil {
@@ -121,6 +126,20 @@ func (a *Activities) closing(ctx context.Context, ledger *warehouse.Warehouse, p
 		Fence: found.closed.UnixMicro(), Digest: found.digest, Note: c.note,
 	})
 	return c, err
+}
+
+// outcomeRow returns an interval's outcome; zero when it has none.
+func outcomeRow(ctx context.Context, ledger *warehouse.Warehouse, pipelineName string, iv interval.Interval) (warehouse.Outcome, error) {
+	outcomes, err := ledger.Outcomes(ctx, warehouse.Query{Pipeline: pipelineName, From: iv.Start, To: iv.Start.Add(time.Second)})
+	if err != nil {
+		return warehouse.Outcome{}, err
+	}
+	for _, outcome := range outcomes {
+		if outcome.Interval == iv {
+			return outcome, nil
+		}
+	}
+	return warehouse.Outcome{}, nil
 }
 
 // closeNoteLimit bounds the words of the last event of a run, in bytes.

@@ -43,6 +43,8 @@ func pollersOf(c *cli.Context, temporal *launch.Temporal, steps *activities.Acti
 	p.work.RegisterWorkflowWithOptions(workflows.Run, workflow.RegisterOptions{Name: launch.RunType})
 	p.work.RegisterWorkflowWithOptions(workflows.Gate, workflow.RegisterOptions{Name: launch.GateType})
 	p.work.RegisterWorkflowWithOptions(workflows.Ledger, workflow.RegisterOptions{Name: workflows.LedgerType})
+	p.work.RegisterWorkflowWithOptions(workflows.Reconcile, workflow.RegisterOptions{Name: workflows.ReconcileType})
+	p.work.RegisterWorkflowWithOptions(workflows.Backfill, workflow.RegisterOptions{Name: workflows.BackfillType})
 	steps.Register(p.work)
 
 	options.MaxConcurrentActivityExecutionSize = controlActivities
