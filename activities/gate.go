@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/query/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -21,52 +22,91 @@ import (
 )
 
 // AskGate asks the gate of a pipeline for a slot, and starts it where none is open. Asking twice changes nothing.
-// A run that asks again is told where it stands; the gate is troubled only if it does not know that the run waits.
+//
+// Whoever asks for the first time looks whether it has got a slot at once. One that asks again is told where it stands,
+// and the gate hears of it only if it does not know that the run is there.
 func (a *Activities) AskGate(ctx context.Context, ask step.GateAsk) (step.Standing, error) {
 	execution := activity.GetInfo(ctx).WorkflowExecution
 	ask.Signal.Seat = step.Seat{WorkflowID: execution.ID, RunID: execution.RunID}
-	standing := step.Standing{Seat: ask.Signal.Seat}
-	if ask.Seat != nil && *ask.Seat == standing.Seat {
-		found, err := a.standing(ctx, ask)
-		if err == nil && found.Waits {
-			return found, nil
+	again := ask.Seat != nil && *ask.Seat == ask.Signal.Seat
+	if again {
+		standing, err := a.look(ctx, ask)
+		if standing.Holds || standing.Waits {
+			return standing, nil
 		}
 		if err == nil {
-			standing = found
-		} else if err := a.endUnserved(ctx, ask, err); err != nil {
+			err = a.endUnserved(ctx, ask)
+		}
+		if err != nil {
 			return standing, fmt.Errorf("ask the gate of %s: %w", ask.Pipeline, err)
 		}
 	}
-	id := launch.GateID(ask.Pipeline)
-	err := a.temporal.SignalWorkflow(ctx, id, "", step.SignalSlot, ask.Signal)
+	ask.Signal.Look = !again
+	err := a.temporal.SignalWorkflow(ctx, launch.GateID(ask.Pipeline), "", step.SignalSlot, ask.Signal)
 	if gone(err) {
 		err = a.startGate(ctx, ask)
 	}
-	if err != nil {
-		return standing, fmt.Errorf("ask the gate of %s: %w", ask.Pipeline, err)
+	if err != nil || again {
+		return step.Standing{Seat: ask.Signal.Seat}, wrapped(err, "ask the gate of "+ask.Pipeline)
 	}
-	return standing, nil
+	standing, err := a.look(ctx, ask)
+	return standing, wrapped(err, "ask the gate of "+ask.Pipeline)
 }
 
-// gateAnswer is how long a gate may take to say where a run stands.
-const gateAnswer = 5 * time.Second
+// How long a run looks where it stands, and with which pauses. Temporal lets one query at a time wait for a workflow
+// that is at work (server v1.32.1), so that many that look at once have to try again.
+const (
+	gateAnswer  = 3 * time.Second
+	firstPause  = 20 * time.Millisecond
+	longestLook = 320 * time.Millisecond
+)
 
-func (a *Activities) standing(ctx context.Context, ask step.GateAsk) (step.Standing, error) {
-	ctx, cancel := context.WithTimeout(ctx, gateAnswer)
+// look asks the gate where the run stands. What it does not find out, because no gate is open or it does not answer
+// in time, is no error: nobody knows then.
+func (a *Activities) look(ctx context.Context, ask step.GateAsk) (step.Standing, error) {
+	waiting, cancel := context.WithTimeout(ctx, gateAnswer)
 	defer cancel()
-	standing := step.Standing{Seat: ask.Signal.Seat}
-	response, err := a.temporal.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
-		WorkflowID: launch.GateID(ask.Pipeline), QueryType: step.QueryStanding, Args: []any{ask.Signal.Seat},
-		// A gate that has ended would still answer, that the run waits.
-		QueryRejectCondition: enums.QUERY_REJECT_CONDITION_NOT_OPEN,
-	})
-	if gone(err) || err == nil && response.QueryRejected != nil {
-		return standing, nil
+	for pause := firstPause; ; pause = min(2*pause, longestLook) {
+		standing, err := a.standing(waiting, ask)
+		if err == nil || gone(err) || ctx.Err() != nil {
+			return standing, ctx.Err()
+		}
+		timer := time.NewTimer(pause/2 + time.Duration(a.random()*float64(pause)))
+		select {
+		case <-waiting.Done():
+			timer.Stop()
+			return standing, ctx.Err()
+		case <-timer.C:
+		}
 	}
+}
+
+// standing asks once. It goes past the SDK's client, which would wait for a second when it is told to try again.
+func (a *Activities) standing(ctx context.Context, ask step.GateAsk) (step.Standing, error) {
+	standing := step.Standing{Seat: ask.Signal.Seat}
+	seat, err := a.temporal.Converter.ToPayloads(standing.Seat)
 	if err != nil {
 		return standing, err
 	}
-	return standing, response.QueryResult.Get(&standing)
+	response, err := a.temporal.WorkflowService().QueryWorkflow(ctx, &workflowservice.QueryWorkflowRequest{
+		Namespace: a.temporal.Namespace,
+		Execution: &common.WorkflowExecution{WorkflowId: launch.GateID(ask.Pipeline)},
+		Query:     &query.WorkflowQuery{QueryType: step.QueryStanding, QueryArgs: seat},
+		// A gate that has ended would still answer, that the run waits.
+		QueryRejectCondition: enums.QUERY_REJECT_CONDITION_NOT_OPEN,
+	})
+	if err != nil || response.GetQueryRejected() != nil {
+		return standing, err
+	}
+	return standing, a.temporal.Converter.FromPayloads(response.GetQueryResult(), &standing)
+}
+
+// wrapped says what was attempted.
+func wrapped(err error, attempted string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", attempted, err)
 }
 
 // startGate starts a gate with the run's signal in it. One that was ended before its time, and not by itself, has
@@ -89,9 +129,9 @@ func (a *Activities) startGate(ctx context.Context, ask step.GateAsk) error {
 	return err
 }
 
-// endUnserved ends a gate that does not answer because it is on another task queue, which no worker serves: the
+// endUnserved ends a gate that cannot answer because it is on another task queue, which no worker serves: the
 // pipeline has moved, and its holders are gone with their workers. Any other gate is left alone.
-func (a *Activities) endUnserved(ctx context.Context, ask step.GateAsk, because error) error {
+func (a *Activities) endUnserved(ctx context.Context, ask step.GateAsk) error {
 	id := launch.GateID(ask.Pipeline)
 	described, err := a.temporal.DescribeWorkflow(ctx, id, "")
 	if gone(err) {
@@ -108,7 +148,7 @@ func (a *Activities) endUnserved(ctx context.Context, ask step.GateAsk, because 
 	if err != nil || served {
 		return err
 	}
-	activity.GetLogger(ctx).Warn("ending a gate that no worker serves", "gate", id, "queue", queue, "reason", because)
+	activity.GetLogger(ctx).Warn("ending a gate that no worker serves", "gate", id, "queue", queue)
 	err = a.temporal.TerminateWorkflow(ctx, id, described.WorkflowExecution.RunID,
 		fmt.Sprintf("no worker polls its task queue %s any more; the runs of %s are on %s", queue, ask.Pipeline, ask.TaskQueue))
 	if gone(err) {

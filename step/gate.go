@@ -68,6 +68,8 @@ type SlotSignal struct {
 	Seat
 	// Release gives the slot back, or the place in the queue; the other fields are not set then.
 	Release bool `json:"release,omitempty"`
+	// Look says that the run looks by itself whether it has got a slot at once: it need not be told.
+	Look bool `json:"look,omitempty"`
 	// Class and Start, the start of the run's interval, decide the place in the queue.
 	Class int       `json:"class,omitempty"`
 	Start time.Time `json:"start,omitzero"`

@@ -19,6 +19,9 @@ const (
 
 // gate hands out the slots of one pipeline.
 //
+// A run that asks looks at once, by a query, whether it has got a slot: in most cases it has, and nobody needs to be
+// told. Those that have to wait are told by a signal when they get one.
+//
 // What it decides follows from the signals in their order, one after the other, and not from how many of them
 // come together: when a worker dies with grants on their way, the next one decides the same, and nobody gets a
 // slot who was not meant to.
@@ -41,6 +44,9 @@ func (g *gate) handle(s step.SlotSignal, now time.Time) {
 		g.ask(s, now)
 	}
 	g.fill(now)
+	if s.Look {
+		g.grants = slices.DeleteFunc(g.grants, func(granted step.Seat) bool { return granted == s.Seat })
+	}
 }
 
 func (g *gate) ask(s step.SlotSignal, now time.Time) {

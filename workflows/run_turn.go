@@ -69,7 +69,7 @@ func (r *run) awaitPast(ctx workflow.Context) error {
 	}
 }
 
-// firstLook is how soon a run that waits for a slot looks where it stands: a free slot is granted at once.
+// firstLook is how soon a run asks again that could not find out where it stands.
 const firstLook = 5 * time.Second
 
 // awaitSlot asks the pipeline's gate for a slot and waits for it. Whatever gets lost is asked for again. The
@@ -100,13 +100,14 @@ func (r *run) awaitSlot(ctx workflow.Context) error {
 			r.await(ctx, "waits for a slot, for which it could not ask yet: "+reason(err))
 		default:
 			r.seat, ask.Seat = &standing.Seat, &standing.Seat
-			if standing.Waits {
-				r.await(ctx, waitsForSlot(standing))
-			}
 		}
 		after := firstLook
-		if look > 0 {
-			after = patience(time.Minute, look)
+		switch {
+		case standing.Holds:
+			return nil
+		case standing.Waits:
+			r.await(ctx, waitsForSlot(standing))
+			after = patience(minutePause, look)
 		}
 		if has, err := r.granted(ctx, granted, after); has || err != nil {
 			return err

@@ -37,10 +37,7 @@ func (w *world) registerTurn(env *testsuite.TestWorkflowEnvironment, register fu
 				return step.Standing{}, err
 			}
 		}
-		if granted {
-			env.SignalWorkflow(step.SignalGranted, seat)
-		}
-		standing.Seat = seat
+		standing.Seat, standing.Holds = seat, granted
 		return standing, nil
 	})
 	register(step.ActivityReleaseGate, func(_ context.Context, release step.GateRelease) error {
@@ -157,7 +154,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// TestALostGrantIsAskedForAgain: soon the first time, then every minute, and ever more seldom in the end.
+// TestALostGrantIsAskedForAgain: soon where nothing is known, else every minute, and ever more seldom in the end.
 func TestALostGrantIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	var w world
@@ -167,7 +164,7 @@ func TestALostGrantIsAskedForAgain(t *testing.T) {
 	w.slot = func(ask step.GateAsk) (bool, step.Standing, error) {
 		asked, seats = append(asked, env.Now()), append(seats, ask.Seat)
 		switch len(asked) {
-		case 2:
+		case 1, 2:
 			return false, step.Standing{}, temporal.NewNonRetryableApplicationError("no Temporal", "Test", nil)
 		case 200:
 			return true, step.Standing{}, nil
@@ -180,11 +177,14 @@ func TestALostGrantIsAskedForAgain(t *testing.T) {
 	if err := env.GetWorkflowError(); err != nil {
 		t.Fatal(err)
 	}
-	if first, second, late := asked[1].Sub(asked[0]), asked[2].Sub(asked[1]), asked[199].Sub(asked[198]); first != firstLook || second != time.Minute || late != maximumPause {
+	if minute := asked[3].Sub(asked[2]); minute != time.Minute {
+		t.Errorf("asked again after %s", minute)
+	}
+	if first, second, late := asked[1].Sub(asked[0]), asked[2].Sub(asked[1]), asked[199].Sub(asked[198]); first != firstLook || second != firstLook || late != maximumPause {
 		t.Errorf("asked again after %s, %s and in the end %s", first, second, late)
 	}
-	if seats[0] != nil || seats[1] == nil || seats[1].WorkflowID != step.WorkflowID("orders", day.End) {
-		t.Errorf("asked with the seats %v", seats[:2])
+	if seats[0] != nil || seats[2] != nil || seats[3] == nil || seats[3].WorkflowID != step.WorkflowID("orders", day.End) {
+		t.Errorf("asked with the seats %v", seats[:4])
 	}
 }
 
