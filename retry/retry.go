@@ -8,9 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"syscall"
 	"time"
 )
 
@@ -98,13 +95,14 @@ const (
 	TypeTimeout      = "Timeout"
 	TypeNetwork      = "Network"
 	TypeDatabase     = "Database"
+	TypeFile         = "File"
 	TypeUnclassified = "Error"
 )
 
 // Classify says what is known about err. A nil error is Permanent with an empty type.
 //
-// An *Error anywhere in the chain decides. Otherwise the allow-list of transient kinds is asked:
-// SQLSTATE classes, deadlines, broken connections and bodies. Everything else is permanent.
+// An *Error anywhere in the chain decides. Otherwise the [Table] is asked, which is an allow-list of what is
+// worth another try. Everything else is permanent.
 func Classify(err error) Verdict {
 	if err == nil {
 		return Verdict{}
@@ -113,70 +111,19 @@ func Classify(err error) Verdict {
 	if errors.As(err, &known) {
 		return Verdict{Class: known.Class, Type: known.Type, After: known.After}
 	}
+	// A cancel is asked before the database and a deadline after it: a driver wraps the context's error
+	// when it was canceled, and knows more than the context when it was not.
 	if errors.Is(err, context.Canceled) {
 		return Verdict{Class: Canceled, Type: TypeCanceled}
 	}
 	var state interface{ SQLState() string }
 	if errors.As(err, &state) {
-		return Verdict{Class: classOfSQLState(state.SQLState()), Type: TypeDatabase}
+		return ofSQLState(state.SQLState())
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return Verdict{Class: Transient, Type: TypeTimeout}
-	}
-	return classifyNetwork(err)
-}
-
-func classifyNetwork(err error) Verdict {
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return Verdict{Class: Transient, Type: TypeTimeout}
-	}
-	for _, broken := range []error{
-		io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNREFUSED, syscall.ECONNRESET,
-		syscall.ECONNABORTED, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT,
-	} {
-		if errors.Is(err, broken) {
-			return Verdict{Class: Transient, Type: TypeNetwork}
+	for _, rows := range [][]Row{contextRows(), networkRows(), fileRows()} {
+		if verdict, found := first(rows, err); found {
+			return verdict
 		}
-	}
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
-		class := Transient
-		if dns.IsNotFound {
-			class = Permanent
-		}
-		return Verdict{Class: class, Type: TypeNetwork}
-	}
-	var dial *net.OpError
-	if errors.As(err, &dial) {
-		return Verdict{Class: Transient, Type: TypeNetwork}
 	}
 	return Verdict{Class: Permanent, Type: TypeUnclassified}
-}
-
-// transientSQLStates lists the SQLSTATE codes and two-character classes that another try may cure
-// (PostgreSQL 15, appendix A).
-var transientSQLStates = map[string]bool{
-	"08":    true, // connection exception
-	"53":    true, // insufficient resources
-	"57P01": true, // admin shutdown, which is also what a terminated session sees
-	"57P02": true, // crash shutdown
-	"57P03": true, // cannot connect now
-	"40001": true, // serialization failure
-	"40P01": true, // deadlock detected
-	"55P03": true, // lock not available
-	"57014": true, // query canceled: a statement timeout or a cancel request
-	"25P03": true, // idle in transaction session timeout
-	"58000": true, // system error
-	"58030": true, // I/O error; a file that is not there or cannot be opened, 58P01, stays so
-}
-
-func classOfSQLState(state string) Class {
-	if len(state) != 5 {
-		return Permanent
-	}
-	if transientSQLStates[state] || transientSQLStates[state[:2]] {
-		return Transient
-	}
-	return Permanent
 }
