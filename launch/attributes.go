@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/sdk/converter"
 )
 
 // AttributeTypes returns the search attributes of Tranche with their types.
@@ -94,6 +95,16 @@ func (f fields) encoded() *common.SearchAttributes {
 		encoded.IndexedFields[name] = payload
 	}
 	return encoded
+}
+
+// IntervalOf returns the start of the interval from the search attributes of a run; ok is false when they do
+// not have it.
+func IntervalOf(attributes *common.SearchAttributes) (start time.Time, ok bool) {
+	payload := attributes.GetIndexedFields()[AttributeInterval.GetName()]
+	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &start) != nil {
+		return time.Time{}, false
+	}
+	return start.UTC(), true
 }
 
 func (t *Temporal) runAttributes(ctx context.Context, r Request) (fields, error) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -188,22 +189,35 @@ func isPipeline(path string) (bool, error) {
 
 // intervalOf returns the interval of a pipeline that --interval names by its start.
 func intervalOf(p *pipeline.Pipeline, start string) (interval.Interval, error) {
-	if start == "" {
-		return interval.Interval{}, usagef("--interval is missing: say where the interval starts, such as --interval 2026-01-15")
-	}
-	location, err := p.Location()
+	at, err := instantOf(p, start)
 	if err != nil {
 		return interval.Interval{}, err
 	}
+	return intervalAt(p, at)
+}
+
+// instantOf reads the start of an interval, in the pipeline's zone.
+func instantOf(p *pipeline.Pipeline, start string) (time.Time, error) {
+	if start == "" {
+		return time.Time{}, usagef("--interval is missing: say where the interval starts, such as --interval 2026-01-15")
+	}
+	location, err := p.Location()
+	if err != nil {
+		return time.Time{}, err
+	}
 	at, err := interval.ParseInstant(start, location)
 	if err != nil {
-		return interval.Interval{}, usagef("--interval: %w", err)
+		return time.Time{}, usagef("--interval: %w", err)
 	}
+	return at, nil
+}
+
+func intervalAt(p *pipeline.Pipeline, start time.Time) (interval.Interval, error) {
 	grid, err := p.Grid()
 	if err != nil {
 		return interval.Interval{}, err
 	}
-	owned, err := grid.StartingAt(at)
+	owned, err := grid.StartingAt(start)
 	if err != nil {
 		return interval.Interval{}, usagef("--interval: %w", err)
 	}

@@ -16,8 +16,15 @@ func interspersed(app *cli.App, args []string) []string {
 	if command == nil {
 		return args
 	}
+	path, rest := args[:1:1], args[1:]
+	for len(rest) > 0 && len(command.Subcommands) > 0 {
+		below := subcommand(command, rest[0])
+		if below == nil {
+			return args
+		}
+		command, path, rest = below, append(path, rest[0]), rest[1:]
+	}
 	var flags, names []string
-	rest := args[1:]
 	for i := 0; i < len(rest); i++ {
 		arg := rest[i]
 		switch {
@@ -34,7 +41,7 @@ func interspersed(app *cli.App, args []string) []string {
 			}
 		}
 	}
-	result := append([]string{args[0]}, flags...)
+	result := append(path, flags...)
 	if len(names) > 0 {
 		result = append(append(result, "--"), names...)
 	}
@@ -56,4 +63,13 @@ func takesValue(command *cli.Command, arg string) bool {
 		}
 	}
 	return false
+}
+
+func subcommand(command *cli.Command, name string) *cli.Command {
+	for _, below := range command.Subcommands {
+		if below.HasName(name) {
+			return below
+		}
+	}
+	return nil
 }

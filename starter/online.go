@@ -35,6 +35,12 @@ func (p *program) connect(c *cli.Context) (*online, error) {
 	return &online{connected, settings}, nil
 }
 
+// noNamespace says that the namespace does not exist.
+func (o *online) noNamespace(attempted string) error {
+	return coded(exitUnreachable, fmt.Errorf("%s: the Temporal at %s has no namespace %s: choose one with --namespace or TEMPORAL_NAMESPACE, or create it with `temporal operator namespace create`",
+		attempted, o.settings.Address(), o.Namespace))
+}
+
 // pollerAge is how long ago a worker may have asked for work and still count as there: a worker
 // asks at least once a minute, which is how long Temporal holds an empty poll.
 const pollerAge = 70 * time.Second

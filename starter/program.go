@@ -22,11 +22,12 @@ const (
 	exitInvalid     = 3   // a pipeline file is wrong
 	exitUnreachable = 4   // Temporal or its workers cannot be reached
 	exitRunFailed   = 5   // a run that was waited for failed
+	exitChanges     = 7   // a plan has changes
 	exitInterrupted = 130 // interrupted by a signal
 )
 
 const exitCodeHelp = `Exit codes: 0 done, 1 failed, 2 usage, 3 invalid pipeline, 4 Temporal or its
-workers not reachable, 5 a run failed, 130 interrupted.`
+workers not reachable, 5 a run failed, 7 a plan has changes, 130 interrupted.`
 
 // codedError carries the exit code that an error stands for.
 type codedError struct {
@@ -92,7 +93,7 @@ func (p *program) report(ctx context.Context, err error) int {
 func (p *program) app() *cli.App {
 	return &cli.App{
 		Name:                 "starter",
-		Usage:                "Check pipelines, show their data intervals, start and list runs",
+		Usage:                "Check pipelines, show their data intervals, make their Schedules, start and list runs",
 		Description:          exitCodeHelp,
 		Writer:               p.out,
 		ErrWriter:            p.talk,
@@ -114,13 +115,21 @@ func (p *program) app() *cli.App {
 func (p *program) commands() []*cli.Command {
 	commands := []*cli.Command{
 		p.validateCommand(), p.renderCommand(), p.intervalsCommand(),
-		p.runCommand(), p.runsCommand(), p.setupCommand(),
+		p.runCommand(), p.runsCommand(), p.schedulesCommand(), p.setupCommand(),
 	}
 	for _, command := range commands {
-		command.OnUsageError = usageError
-		command.Description += "\n\n" + exitCodeHelp
+		finish(command)
 	}
 	return commands
+}
+
+// finish gives a command, and those below it, what all commands share.
+func finish(command *cli.Command) {
+	command.OnUsageError = usageError
+	command.Description += "\n\n" + exitCodeHelp
+	for _, below := range command.Subcommands {
+		finish(below)
+	}
 }
 
 func usageError(_ *cli.Context, err error, _ bool) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/trancheflow/tranche/interval"
 	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
+	"github.com/trancheflow/tranche/schedules"
 	"github.com/trancheflow/tranche/step"
 	"github.com/trancheflow/tranche/workflows"
 )
@@ -64,19 +65,65 @@ func (p *program) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	owned, err := intervalOf(parsed, c.String("interval"))
+	at, err := instantOf(parsed, c.String("interval"))
 	if err != nil {
 		return err
 	}
-	if owned.End.After(p.now()) {
-		return usagef("the interval %s is not over yet: its run becomes due at %s", owned, owned.End.Format(time.RFC3339))
-	}
+	definition := parsed.Effective()
+	_, refusal := p.completed(definition, at)
 	o, err := p.connect(c)
+	if err != nil && refusal != nil {
+		return refusal // which the Schedule could have changed only if it took over from another one
+	}
 	if err != nil {
 		return err
 	}
 	defer o.Close()
-	return p.startAndReport(c, o, parsed.Effective(), owned)
+	if err := p.takeOver(c.Context, o, definition); err != nil {
+		return err
+	}
+	owned, err := p.completed(definition, at)
+	if err != nil {
+		return err
+	}
+	return p.startAndReport(c, o, definition, owned)
+}
+
+// completed returns the interval that starts at an instant, and refuses one that is not over.
+func (p *program) completed(definition *pipeline.Pipeline, at time.Time) (interval.Interval, error) {
+	owned, err := intervalAt(definition, at)
+	if err == nil && owned.End.After(p.now()) {
+		err = usagef("the interval %s is not over yet: its run becomes due at %s", owned, owned.End.Format(time.RFC3339))
+	}
+	return owned, err
+}
+
+// takeOver lets a definition begin where the pipeline's Schedule says that its grid took over from an earlier
+// one, so that a run owns the same interval whoever starts it.
+func (p *program) takeOver(ctx context.Context, o *online, definition *pipeline.Pipeline) error {
+	found, err := schedules.New(o.Temporal).Get(ctx, launch.ScheduleID(definition.Name))
+	var unknown *serviceerror.NamespaceNotFound
+	if errors.As(err, &unknown) {
+		return o.noNamespace(fmt.Sprintf("look for the Schedule of %s", definition.Name))
+	}
+	if err != nil || found == nil || found.Pipeline != definition.Name || found.Definition() == nil {
+		return err
+	}
+	was, err := found.Definition().Grid()
+	if err != nil {
+		return err
+	}
+	is, err := definition.Grid()
+	if err != nil {
+		return err
+	}
+	if interval.SameCadence(was, is) {
+		definition.Schedule.Since = found.Definition().Schedule.Since
+		return nil
+	}
+	fmt.Fprintf(p.talk, "the Schedule of %s ticks by %s, this file by %s: the run's interval is the file's; `starter schedules apply` makes them equal\n",
+		definition.Name, schedules.Cadence(found.Definition().Schedule), schedules.Cadence(definition.Schedule))
+	return nil
 }
 
 func (p *program) startAndReport(c *cli.Context, o *online, definition *pipeline.Pipeline, owned interval.Interval) error {
@@ -137,8 +184,7 @@ func (p *program) start(ctx context.Context, o *online, definition *pipeline.Pip
 	var unknown *serviceerror.NamespaceNotFound
 	switch {
 	case errors.As(err, &unknown):
-		return nil, report, coded(exitUnreachable, fmt.Errorf("start %s: the Temporal at %s has no namespace %s: choose one with --namespace or TEMPORAL_NAMESPACE, or create it with `temporal operator namespace create`",
-			report.WorkflowID, o.settings.Address(), o.Namespace))
+		return nil, report, o.noNamespace("start " + report.WorkflowID)
 	case err != nil:
 		return nil, report, err
 	case came.Taken:
@@ -354,6 +400,8 @@ func runRowOf(info *workflow.WorkflowExecutionInfo) (runRow, string) {
 	}
 	if bounds := launch.MemoText(info.GetMemo(), launch.MemoInterval); bounds != "" {
 		row.Start, _, _ = strings.Cut(bounds, "/")
+	} else if at, ok := launch.IntervalOf(info.GetSearchAttributes()); ok {
+		row.Start = at.Format(time.RFC3339) // a scheduled run finds its interval out for itself
 	}
 	return row, name
 }

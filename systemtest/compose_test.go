@@ -36,6 +36,7 @@ type composeFile struct {
 	Services  map[string]composeService `yaml:"services"`
 	Volumes   map[string]struct{}       `yaml:"volumes"`
 	Temporal  map[string]string         `yaml:"x-temporal-client"`
+	Starter   map[string]string         `yaml:"x-starter-environment"`
 	Hardening map[string]any            `yaml:"x-hardened"`
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trancheflow/tranche/activities"
 	"github.com/trancheflow/tranche/launch"
+	"github.com/trancheflow/tranche/schedules"
 	"github.com/trancheflow/tranche/workflows"
 )
 
@@ -51,6 +52,7 @@ func pollersOf(c *cli.Context, temporal *launch.Temporal, steps *activities.Acti
 	options.DisableWorkflowWorker = true
 	p.control = worker.New(temporal.Client, launch.ControlQueue(p.queue), options)
 	steps.RegisterControl(p.control)
+	schedules.New(temporal).Register(p.control)
 	return p
 }
 

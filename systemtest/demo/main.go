@@ -164,6 +164,9 @@ func (d *demo) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := d.schedule(ctx); err != nil {
+		return err
+	}
 	if err := d.compare(before, after); err != nil {
 		return err
 	}
@@ -182,13 +185,44 @@ func (d *demo) file(name string) string {
 func (d *demo) runAll(ctx context.Context) error {
 	for _, each := range examples {
 		for _, start := range each.intervals {
-			args := []string{"run", d.file(each.name), "--interval", start, "--wait"}
-			fmt.Fprintf(d.out, "\n$ starter %s\n", strings.Join(args, " "))
-			command := exec.CommandContext(ctx, d.binaries.Path("starter"), args...)
-			command.Env, command.Stdout, command.Stderr = d.environment, d.out, d.out
-			if err := command.Run(); err != nil {
-				return fmt.Errorf("run %s for %s: %w", each.name, start, err)
+			if err := d.starter(ctx, 0, "run", d.file(each.name), "--interval", start, "--wait"); err != nil {
+				return err
 			}
+		}
+	}
+	return nil
+}
+
+// starter runs the command line as a user would, and wants this exit code.
+func (d *demo) starter(ctx context.Context, want int, args ...string) error {
+	fmt.Fprintf(d.out, "\n$ starter %s\n", strings.Join(args, " "))
+	command := exec.CommandContext(ctx, d.binaries.Path("starter"), args...)
+	command.Env, command.Stdout, command.Stderr = d.environment, d.out, d.out
+	err := command.Run()
+	if command.ProcessState != nil && command.ProcessState.ExitCode() == want {
+		return nil
+	}
+	return fmt.Errorf("starter %s should have exited %d: %w", strings.Join(args, " "), want, err)
+}
+
+// planHasChanges is the exit code of a plan that has some.
+const planHasChanges = 7
+
+// schedule makes Temporal Schedules of the pipelines: from then on their runs start by themselves.
+func (d *demo) schedule(ctx context.Context) error {
+	fmt.Fprintf(d.out, "\n== Schedules, so that runs start by themselves\n")
+	pipelines := filepath.Join(d.root, "pipelines")
+	for _, command := range []struct {
+		exits int
+		args  []string
+	}{
+		{planHasChanges, []string{"schedules", "plan", pipelines}},
+		{0, []string{"schedules", "apply", pipelines}},
+		{0, []string{"schedules", "plan", pipelines}},
+		{0, []string{"schedules", "list"}},
+	} {
+		if err := d.starter(ctx, command.exits, command.args...); err != nil {
+			return err
 		}
 	}
 	return nil

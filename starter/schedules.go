@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/trancheflow/tranche/dial"
+	"github.com/trancheflow/tranche/launch"
+	"github.com/trancheflow/tranche/schedules"
+)
+
+func (p *program) schedulesCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "schedules",
+		Usage: "Make Temporal's Schedules equal to the pipeline files, and look after them",
+		Description: `A Schedule starts the run of each interval when it is over. Plan shows what an apply would
+change, apply does it.`,
+		Subcommands: []*cli.Command{
+			p.planCommand(), p.applyCommand(), p.listCommand(), p.pauseCommand(), p.unpauseCommand(),
+			p.triggerCommand(), p.reconcileCommand(), p.deleteCommand(),
+		},
+		Action: func(c *cli.Context) error {
+			if name := c.Args().First(); name != "" {
+				return usagef("there is no command schedules %q; `starter schedules --help` lists them", name)
+			}
+			return cli.ShowSubcommandHelp(c)
+		},
+	}
+}
+
+func (p *program) planCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "plan",
+		Usage:     "Show what an apply would change, and exit 7 if that is anything",
+		ArgsUsage: "[FILE|DIR]...",
+		Description: `Compares the given pipelines with the Schedules that are there. Nothing is changed.
+
+Example: starter schedules plan pipelines`,
+		Flags:  append(dial.Flags(), jsonFlag()),
+		Action: p.plan,
+	}
+}
+
+// planned reads the pipelines and plans their Schedules.
+func (p *program) planned(c *cli.Context) (*online, *schedules.Schedules, *schedules.Plan, error) {
+	paths := c.Args().Slice()
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	all, problems, err := parseAll(paths)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if len(problems) > 0 {
+		return nil, nil, nil, problems
+	}
+	var sources []schedules.Source
+	for _, each := range all {
+		sources = append(sources, schedules.Source{File: each.file, Definition: each.pipeline.Effective()})
+	}
+	o, err := p.connect(c)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	made := schedules.New(o.Temporal)
+	plan, err := made.Plan(c.Context, sources)
+	if err != nil {
+		o.Close()
+		return nil, nil, nil, err
+	}
+	return o, made, plan, nil
+}
+
+func (p *program) plan(c *cli.Context) error {
+	o, _, plan, err := p.planned(c)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	if c.Bool("json") {
+		err = p.printJSON(plan)
+	} else {
+		err = p.printPlan(plan)
+	}
+	switch {
+	case err != nil:
+		return err
+	case plan.HasChanges():
+		return coded(exitChanges, errors.New("the Schedules are not as the files say: `starter schedules apply` makes them so"))
+	default:
+		return nil
+	}
+}
+
+const defaultReconcileEvery = 5 * time.Minute
+
+// Bounds of --reconcile-every.
+const (
+	leastReconcileEvery = 5 * time.Second
+	mostReconcileEvery  = 24 * time.Hour
+)
+
+func (p *program) applyCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "apply",
+		Usage:     "Make the Schedules as the files say",
+		ArgsUsage: "[FILE|DIR]...",
+		Description: `Creates and updates the Schedules of the given pipelines, in place and one at a time; a second
+apply finds nothing to do. Schedules without a file are named and left alone, a pause stays.
+Needs a worker on the task queue of each pipeline that is new or whose schedule changes: the load
+ledger keeps when a pipeline became active and which schedules it has had.
+
+Example: starter schedules apply pipelines`,
+		Flags:  append(dial.Flags(), jsonFlag(), reconcileEveryFlag()),
+		Action: p.apply,
+	}
+}
+
+func reconcileEveryFlag() cli.Flag {
+	return &cli.DurationFlag{Name: "reconcile-every", Value: defaultReconcileEvery, EnvVars: []string{"TRANCHE_RECONCILE_EVERY"},
+		Usage: "how often missing intervals and missed deadlines are looked for"}
+}
+
+func (p *program) apply(c *cli.Context) error {
+	every := c.Duration("reconcile-every")
+	if every < leastReconcileEvery || every > mostReconcileEvery || every%time.Second != 0 {
+		return usagef("--reconcile-every %s: it must be whole seconds from %s to %s", every, leastReconcileEvery, mostReconcileEvery)
+	}
+	o, made, plan, err := p.planned(c)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	if !c.Bool("json") {
+		if err := p.printPlan(plan); err != nil {
+			return err
+		}
+	}
+	report := p.applyAll(c.Context, o, made, plan, every)
+	if c.Bool("json") {
+		if err := p.printJSON(report); err != nil {
+			return err
+		}
+	}
+	return report.failure
+}
+
+// applyReport is the JSON of `schedules apply`.
+type applyReport struct {
+	Applied []schedules.Applied `json:"applied"`
+	Failed  []failedApply       `json:"failed"`
+	Orphans []string            `json:"orphans,omitempty"`
+	// Reconciled says how the intervals of the pipelines that changed stand.
+	Reconciled []reconciled `json:"reconciled,omitempty"`
+
+	failure error
+}
+
+type failedApply struct {
+	Pipeline string `json:"pipeline"`
+	Error    string `json:"error"`
+}
+
+// applyAll goes through the plan. What fails for one pipeline does not keep the others from theirs.
+func (p *program) applyAll(ctx context.Context, o *online, made *schedules.Schedules, plan *schedules.Plan, every time.Duration) *applyReport {
+	report := &applyReport{Applied: []schedules.Applied{}, Failed: []failedApply{}, Orphans: plan.Orphans}
+	queues := &queues{online: o, served: map[string]error{}}
+	touched := map[string][]string{}
+	for _, change := range plan.Changes {
+		applied, err := p.applyOne(ctx, o, made, change, queues)
+		if err != nil {
+			report.Failed = append(report.Failed, failedApply{change.Pipeline, err.Error()})
+			report.failure = errors.Join(report.failure, err)
+			continue
+		}
+		report.Applied = append(report.Applied, applied)
+		queue := change.TaskQueue()
+		if _, known := touched[queue]; !known {
+			touched[queue] = nil
+		}
+		if change.Verb != schedules.Unchanged {
+			touched[queue] = append(touched[queue], change.Pipeline)
+			fmt.Fprintf(p.talk, "%s: %sd, %s compared with the server's listing\n", change.Pipeline, change.Verb, plural(applied.Checked, "coming tick"))
+		}
+	}
+	for _, queue := range sortedKeys(touched) {
+		if err := made.EnsureReconciler(ctx, queue, every); err != nil {
+			report.failure = errors.Join(report.failure, err)
+		}
+		if len(touched[queue]) == 0 || queues.serves(ctx, queue) != nil {
+			continue
+		}
+		found, err := o.reconcile(ctx, queue, touched[queue])
+		report.failure = errors.Join(report.failure, err)
+		report.Reconciled = append(report.Reconciled, found...)
+		p.talkReconciled(found)
+	}
+	return report
+}
+
+func (p *program) applyOne(ctx context.Context, o *online, made *schedules.Schedules, change schedules.Change, queues *queues) (schedules.Applied, error) {
+	if change.NeedsLedger() {
+		if err := queues.serves(ctx, change.TaskQueue()); err != nil {
+			return schedules.Applied{}, fmt.Errorf("apply the Schedule of %s: %w", change.Pipeline, err)
+		}
+	}
+	return made.Apply(ctx, change, o.ledger(change.TaskQueue()))
+}
+
+// queues remembers which task queues have workers, so that each is asked for once.
+type queues struct {
+	online *online
+	served map[string]error
+}
+
+// serves returns an error if no worker polls a queue.
+func (q *queues) serves(ctx context.Context, queue string) error {
+	if err, known := q.served[queue]; known {
+		return err
+	}
+	polled, err := q.online.hasWorkers(ctx, queue)
+	if err == nil && !polled {
+		err = noWorkers(queue, q.online.Namespace)
+	}
+	q.served[queue] = err
+	return err
+}
+
+// pipelineSchedule connects and returns the Schedule of the pipeline that the one argument names.
+func (p *program) pipelineSchedule(c *cli.Context) (*online, *schedules.Schedules, *schedules.Schedule, error) {
+	name, err := oneArgument(c, "PIPELINE")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	o, err := p.connect(c)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	made := schedules.New(o.Temporal)
+	found, err := made.Get(c.Context, launch.ScheduleID(name))
+	switch {
+	case err == nil && found == nil:
+		err = fmt.Errorf("pipeline %s has no Schedule in namespace %s: `starter schedules apply` makes one, `starter schedules list` shows which there are", name, o.Namespace)
+	case err == nil && found.Pipeline != name:
+		err = fmt.Errorf("the Schedule %s in namespace %s was not made by Tranche and is left alone", name, o.Namespace)
+	}
+	if err != nil {
+		o.Close()
+		return nil, nil, nil, err
+	}
+	return o, made, found, nil
+}
