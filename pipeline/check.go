@@ -43,7 +43,7 @@ func (c *checker) check() {
 		c.connection("notify.connection", c.p.Notify.Connection)
 	}
 	c.schedule()
-	c.retry("defaults.retry", c.full.Defaults.Retry)
+	c.retry("defaults.retry", c.p.Defaults.Retry, c.full.Defaults.Retry)
 	c.timeout("defaults.timeout", c.full.Defaults.Timeout)
 	c.steps()
 	c.graph()
@@ -219,19 +219,6 @@ func (c *checker) longestWindow(window time.Duration) time.Duration {
 		most = min(most, ticks[i].Sub(ticks[i-maximumWindowTicks]))
 	}
 	return most
-}
-
-func (c *checker) retry(path string, r Retry) {
-	if r.MaximumInterval < r.InitialInterval {
-		c.fail(join(path, "maximum_interval"), codeRetryOrder, "maximum_interval (%s) is below initial_interval (%s)", r.MaximumInterval, r.InitialInterval)
-	}
-	seen := map[string]bool{}
-	for i, name := range r.NonRetryableErrorTypes {
-		if seen[name] {
-			c.fail(index(join(path, "non_retryable_error_types"), i), codeDuplicateName, "%q stands twice in the list", clip(name))
-		}
-		seen[name] = true
-	}
 }
 
 func (c *checker) timeout(path string, t Timeout) {

@@ -23,7 +23,10 @@ func (c *checker) steps() {
 			first[s.Name] = i
 		}
 		c.kind(at, s)
-		c.retry(join(at, "retry"), c.full.Steps[i].Retry)
+		c.retry(join(at, "retry"), s.Retry, c.full.Steps[i].Retry)
+		if s.Activity != nil {
+			c.retryOfActivity(join(at, "retry"), s.Retry)
+		}
 		if s.Timeout != (Timeout{}) {
 			c.timeout(join(at, "timeout"), c.full.Steps[i].Timeout)
 		}

@@ -37,6 +37,9 @@ func (s *Schedule) fill() {
 
 func (s *Step) fill(defaults Defaults, run Duration, taskQueue string) {
 	fillDefaults(reflect.ValueOf(s).Elem())
+	if s.Activity != nil {
+		defaults.Retry = defaults.Retry.forActivity()
+	}
 	overlay(reflect.ValueOf(&s.Retry).Elem(), reflect.ValueOf(defaults.Retry))
 	overlay(reflect.ValueOf(&s.Timeout).Elem(), reflect.ValueOf(defaults.Timeout))
 	s.Retry = s.Retry.effective()

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/retry"
 )
 
 // with makes a change to the minimal file that is only about its steps' settings.
@@ -69,6 +70,30 @@ func TestEffectiveRetry(t *testing.T) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// What the file says about types of errors reaches the room that applies it; a step takes the lists of the
+// defaults over whole, and an activity only those that can reach it.
+func TestEffectiveOverrides(t *testing.T) {
+	t.Parallel()
+	const defaults = `defaults: { retry: { retry_only: [Network], non_retryable_error_types: [A], rules: [{ error_types: [B, C], action: retry, delay: 90s }, { error_types: ["*"], action: fail }] } }
+warehouse:`
+	fail := retry.Rule{Types: []string{retry.AnyType}, Action: retry.ActionFail}
+	inherited := retry.Overrides{NonRetryable: []string{"A"}, Only: []string{"Network"},
+		Rules: []retry.Rule{{Types: []string{"B", "C"}, Action: retry.ActionRetry, Delay: 90 * time.Second}, fail}}
+	for name, test := range map[string]struct {
+		step string
+		want retry.Overrides
+	}{
+		"nothing":  {"load: { from: extract, table: orders2, disposition: replace }", inherited},
+		"its own":  {"load: { from: extract, table: orders2, disposition: replace }\n    retry: { rules: [{ error_types: [D], action: default }], retry_only: [E] }", retry.Overrides{NonRetryable: []string{"A"}, Only: []string{"E"}, Rules: []retry.Rule{{Types: []string{"D"}, Action: retry.ActionDefault}}}},
+		"activity": {"activity: { type: Clean }", retry.Overrides{NonRetryable: []string{"A"}, Rules: []retry.Rule{fail}}},
+	} {
+		p := with(t, "warehouse:", defaults, "  - name: load\n", "  - name: more\n    "+test.step+"\n  - name: load\n")
+		if got := p.Effective().Step("more").Retry.Overrides(); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
 
 // A quick schedule has a default window that holds no more ticks than Temporal can start.
 func TestEffectiveCatchupWindow(t *testing.T) {
@@ -188,7 +213,7 @@ func TestTagsOfTheDeclaration(t *testing.T) {
 		}
 	}
 	visit(reflect.TypeFor[Pipeline]())
-	if len(seen) != 18 {
+	if len(seen) != 19 {
 		t.Errorf("the declaration has %d structs", len(seen))
 	}
 }

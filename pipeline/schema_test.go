@@ -117,6 +117,8 @@ func TestSchemaRefusesBadFiles(t *testing.T) {
 		{"path: /orders", "path: [/orders]"},
 		{"  - name: load\n", "  - name: load\n    timeout: { heartbeat: 30 }\n"},
 		{"  - name: load\n", "  - name: load\n    retry: { jitter: 2 }\n"},
+		{"  - name: load\n", "  - name: load\n    retry: { rules: [{ error_types: [A], action: skip }] }\n"},
+		{"  - name: load\n", "  - name: load\n    retry: { rules: [{ action: fail }] }\n"},
 	} {
 		if err := validate(t, s, []byte(strings.Replace(minimal(t), change[0], change[1], 1))); err == nil {
 			t.Errorf("%q for %q is accepted", change[1], change[0])

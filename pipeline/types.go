@@ -137,6 +137,26 @@ type Retry struct {
 	JitterKind string `yaml:"jitter_kind,omitempty" json:"jitter_kind,omitempty" enum:"add,spread" default:"add"`
 	// NonRetryableErrorTypes end the step at the first such error, whatever attempts are left.
 	NonRetryableErrorTypes []string `yaml:"non_retryable_error_types,omitempty" json:"non_retryable_error_types,omitempty"`
+	// RetryOnly is the whole list of the types of errors that are tried again; every other error ends
+	// the step. Waits (a rate limit, an open circuit) stay waits. Empty: what is worth another try by
+	// the table of errors. Not for steps of the kind `activity`.
+	RetryOnly []string `yaml:"retry_only,omitempty" json:"retry_only,omitempty"`
+	// Rules say what errors of some types are worth. The first rule that names the type decides,
+	// before `non_retryable_error_types` and `retry_only` are asked.
+	Rules []RetryRule `yaml:"rules,omitempty" json:"rules,omitempty"`
+}
+
+// RetryRule says what errors of some types are worth.
+type RetryRule struct {
+	// ErrorTypes are the types of errors that the rule is for; `"*"` stands for all of them.
+	ErrorTypes []string `yaml:"error_types" json:"error_types" required:"true"`
+	// Action is `retry` (try again, also what is permanent otherwise; not for steps of the kind
+	// `activity`), `fail` (end the step at once, also instead of a wait) or `default` (as if there were
+	// no rule, which exempts the types from later rules).
+	Action string `yaml:"action" json:"action" required:"true" enum:"retry,fail,default"`
+	// Delay is the least pause before the next attempt; only with the action `retry`. Default: the
+	// pause of the policy.
+	Delay Duration `yaml:"delay,omitempty" json:"delay,omitempty" minimum:"1ms"`
 }
 
 // Timeout holds the time limits of a step, as Temporal defines them.

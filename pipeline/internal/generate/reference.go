@@ -61,7 +61,7 @@ retries and time limits do not change it.
 // titles are the headings of the structs in the reference; the key says where each stands.
 var titles = map[string]string{
 	"Pipeline": "Top level", "Schedule": "`schedule`", "Notify": "`notify`", "Defaults": "`defaults`",
-	"Retry": "`retry`", "Timeout": "`timeout`", "Step": "`steps`", "HTTP": "`http`",
+	"Retry": "`retry`", "RetryRule": "`rules`", "Timeout": "`timeout`", "Step": "`steps`", "HTTP": "`http`",
 	"Pagination": "`pagination`", "File": "`file`", "CSV": "`csv`", "Column": "`columns`",
 	"Query": "`query`", "Load": "`load`", "Check": "`checks`", "SQL": "`sql`", "Exec": "`exec`",
 	"Activity": "`activity`",
