@@ -368,7 +368,7 @@ func TestTakenIDs(t *testing.T) {
 	start := ago(0)
 	taken := start.Add(10 * beat)
 	id := w.name + "-" + taken.Format(time.RFC3339)
-	if _, err := w.temporal.ExecuteWorkflow(w.ctx, client.StartWorkflowOptions{ID: id, TaskQueue: "nobody", WorkflowExecutionTimeout: 10 * beat}, "foreign"); err != nil {
+	if _, err := w.temporal.ExecuteWorkflow(w.ctx, client.StartWorkflowOptions{ID: id, TaskQueue: "nobody"}, "foreign"); err != nil {
 		t.Fatal(err)
 	}
 	w.apply(w.ticking(every(start, ", catchup: all")))
@@ -560,7 +560,7 @@ func TestApplyAgainAndAgain(t *testing.T) {
 	}
 	w.awaitLoaded(beats(t, start), start, ago(0).Add(4*beat))
 	w.onceEach()
-	if got := w.sched("list"); strings.Count(got.out, w.name+" ") != 1 {
+	if got := w.sched("list"); strings.Count("\n"+got.out, "\n"+w.name+" ") != 1 {
 		t.Errorf("list says %s", got.out)
 	}
 }
