@@ -291,6 +291,12 @@ func TestBackfillModes(t *testing.T) {
 				w.t.Errorf("%s: %+v", mode.reprocess, result)
 			}
 		}
+		// Day by day: by hand or by the first backfill that needed it, and by the last one but for the open run.
+		for id, count := range w.executions() {
+			if want := 2; count != want && id != running.WorkflowID || id == running.WorkflowID && count != 1 {
+				w.t.Errorf("%s was run %d times", id, count)
+			}
+		}
 		for _, o := range w.outcomes(time.Time{}, time.Time{}) {
 			if o.Interval.Start.Equal(day(w.t, "2026-01-04")) && o.RunID != running.RunID {
 				w.t.Errorf("the open run was replaced: %+v", o)

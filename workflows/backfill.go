@@ -50,12 +50,13 @@ func Backfill(ctx workflow.Context, input BackfillInput) (BackfillResult, error)
 		if chunk >= backfillChunks || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return BackfillResult{}, workflow.NewContinueAsNewError(ctx, BackfillType, b.input)
 		}
-		if err := b.hold(ctx); err != nil {
-			return BackfillResult{}, err
-		}
+		err := b.hold(ctx)
 		b.show(ctx)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil && (err == nil || temporal.IsCanceledError(err)):
 			return BackfillResult{}, temporal.NewCanceledError(b.result())
+		case err != nil:
+			return BackfillResult{}, err
 		}
 	}
 	return b.result(), nil
