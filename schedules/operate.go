@@ -2,17 +2,19 @@ package schedules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	schedulepb "go.temporal.io/api/schedule/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// pauseAttempts bounds how often a pause is sent. Temporal keeps patches in one slot: of those that arrive
+// pausePatience bounds how long a pause is sent again. Temporal keeps patches in one slot: of those that arrive
 // together one is carried out, and all are answered with success (server v1.32.1).
-const pauseAttempts = 5
+const pausePatience = time.Minute
 
 // pauseLook is how long a pause may take until it can be seen, before it is sent again.
 const pauseLook = 3 * time.Second
@@ -23,7 +25,7 @@ func (s *Schedules) SetPaused(ctx context.Context, current *Schedule, paused boo
 	if paused {
 		patch = &schedulepb.SchedulePatch{Pause: reason}
 	}
-	for range pauseAttempts {
+	for began := time.Now(); time.Since(began) < pausePatience; {
 		_, err := s.temporal.WorkflowService().PatchSchedule(ctx, &workflowservice.PatchScheduleRequest{
 			Namespace: s.temporal.Namespace, ScheduleId: current.ID, Patch: patch, RequestId: uuid.NewString(),
 		})
@@ -35,8 +37,8 @@ func (s *Schedules) SetPaused(ctx context.Context, current *Schedule, paused boo
 			return err
 		}
 	}
-	return fmt.Errorf("the Schedule of %s was told %d times, and its paused state is still not %t: somebody else changes it at the same time; try again",
-		current.Pipeline, pauseAttempts, paused)
+	return fmt.Errorf("the Schedule of %s was told for %s, and its paused state is still not %t: somebody else changes it at the same time, or the server is busy; try again",
+		current.Pipeline, pausePatience, paused)
 }
 
 func (s *Schedules) awaitPaused(ctx context.Context, id string, paused bool) (bool, error) {
@@ -46,8 +48,9 @@ func (s *Schedules) awaitPaused(ctx context.Context, id string, paused bool) (bo
 	defer ticker.Stop()
 	for {
 		found, err := s.Get(ctx, id)
+		var late *serviceerror.DeadlineExceeded
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, errors.As(err, &late): // the server may notice the deadline first
 			return false, nil
 		case err != nil:
 			return false, err
