@@ -14,7 +14,6 @@ var notYet = []struct {
 	{stepsWith(func(s *Step) bool { return s.SQL != nil }, "sql"), "steps of the kind sql are", "use an activity of your own"},
 	{stepsWith(func(s *Step) bool { return s.Exec != nil }, "exec"), "steps of the kind exec are", "use an activity of your own"},
 	{func(p *Pipeline) []string { return pathIf(p.Notify != nil, "notify") }, "notify is", "leave it out"},
-	{func(p *Pipeline) []string { return pathIf(p.Deadline > 0, "deadline") }, "deadline is", "leave it out"},
 }
 
 // NotSupported returns, in words, what the language knows and this version does not do.

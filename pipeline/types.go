@@ -37,7 +37,8 @@ type Pipeline struct {
 	// RunTimeout bounds a run, from its first step on, waits between steps included. Zero: no
 	// bound but those of the steps.
 	RunTimeout Duration `yaml:"run_timeout,omitempty" json:"run_timeout,omitempty"`
-	// Deadline notifies when an interval is not loaded this long after its tick. Zero: never.
+	// Deadline is how long after its tick an interval should be loaded. One that is not is recorded in
+	// the load ledger, logged by the worker and counted, once. Zero: none.
 	Deadline Duration `yaml:"deadline,omitempty" json:"deadline,omitempty"`
 	// Notify names who is told of failures and missed deadlines.
 	Notify *Notify `yaml:"notify,omitempty" json:"notify,omitempty"`
