@@ -1,7 +1,9 @@
 package systemtest
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,11 +17,13 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/api/enums/v1"
 	schedulepb "go.temporal.io/api/schedule/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/warehouse"
 )
 
@@ -66,6 +70,20 @@ func (w *world) apply(file string) {
 	w.t.Helper()
 	if got := w.starter("schedules", "apply", file, "--reconcile-every", reconcileEvery.String()); got.code != 0 {
 		w.t.Fatalf("schedules apply exits %d: %s%s", got.code, got.out, got.talk)
+	}
+	w.t.Cleanup(w.forgetSchedules)
+}
+
+// forgetSchedules deletes the test's Schedules, so that they do not go on firing beside the other tests.
+func (w *world) forgetSchedules() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, id := range []string{launch.ScheduleID(w.name), launch.ReconcileID(w.name)} {
+		_, err := w.temporal.WorkflowService().DeleteSchedule(ctx, &workflowservice.DeleteScheduleRequest{Namespace: "default", ScheduleId: id})
+		var missing *serviceerror.NotFound
+		if err != nil && !errors.As(err, &missing) {
+			w.t.Logf("delete Schedule %s: %v", id, err)
+		}
 	}
 }
 

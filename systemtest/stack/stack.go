@@ -30,12 +30,23 @@ func FindBinaries(root string) (Binaries, error) {
 // Path returns the path of a program.
 func (b Binaries) Path(name string) string { return filepath.Join(b.Folder, name) }
 
+// ChasmVariable is the variable of the environment that, set to 1, has servers make their Schedules with
+// Temporal's new scheduler. The default of server v1.32.1 is the one that is built on workflows.
+const ChasmVariable = "TRANCHE_TEST_CHASM"
+
+// chasm switches the new scheduler on.
+var chasm = []string{
+	"--dynamic-config-value", "history.enableCHASMSchedulerCreation=true",
+	"--dynamic-config-value", "history.chasmSchedulerCreationRolloutPercent=100",
+}
+
 // Server starts a Temporal server on free ports, with its state in memory unless args name a file.
 func (b Binaries) Server(ctx context.Context, dir string, args ...string) (*Process, error) {
-	return Start(ctx, Spec{
-		Name: "devserver", Program: b.Path("devserver"), Dir: dir, Environment: Environment(),
-		Args: append([]string{"server", "start-dev"}, args...),
-	})
+	args = append([]string{"server", "start-dev"}, args...)
+	if os.Getenv(ChasmVariable) == "1" {
+		args = append(args, chasm...)
+	}
+	return Start(ctx, Spec{Name: "devserver", Program: b.Path("devserver"), Dir: dir, Environment: Environment(), Args: args})
 }
 
 // Worker starts a worker on a free port for its metrics.
