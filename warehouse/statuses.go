@@ -89,14 +89,15 @@ func (w *Warehouse) page(ctx context.Context, table, column, where string, args 
 		}
 		sql += " and " + fmt.Sprintf(condition, numbers...)
 	}
+	if !bounds.after.IsZero() {
+		add("(interval_start, interval_end) > ($%d, $%d)", bounds.after.Start, bounds.after.End)
+		bounds.from = bounds.after.Start // so that also a planner without statistics reads no more than is left
+	}
 	if !bounds.from.IsZero() {
 		add("interval_start >= $%d", bounds.from)
 	}
 	if !bounds.to.IsZero() {
 		add("interval_start < $%d", bounds.to)
-	}
-	if !bounds.after.IsZero() {
-		add("(interval_start, interval_end) > ($%d, $%d)", bounds.after.Start, bounds.after.End)
 	}
 	s, err := w.db.acquire(ctx)
 	if err != nil {
