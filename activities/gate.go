@@ -114,13 +114,14 @@ func wrapped(err error, attempted string) error {
 func (a *Activities) startGate(ctx context.Context, ask step.GateAsk) error {
 	id := launch.GateID(ask.Pipeline)
 	input := step.GateInput{Version: step.GateVersion, Pipeline: ask.Pipeline}
-	described, err := a.temporal.DescribeWorkflow(ctx, id, "")
+	described, err := a.describe(ctx, step.Seat{WorkflowID: id})
+	info := described.GetWorkflowExecutionInfo()
 	switch {
 	case gone(err):
 	case err != nil:
 		return err
-	case described.Status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED && described.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		input.State.Recover = described.WorkflowExecution.RunID
+	case info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED && !isOpen(info.GetStatus()):
+		input.State.Recover = info.GetExecution().GetRunId()
 	}
 	_, err = a.temporal.SignalWithStartWorkflow(ctx, id, step.SignalSlot, ask.Signal, client.StartWorkflowOptions{
 		ID: id, TaskQueue: ask.TaskQueue, StaticSummary: "slots of " + ask.Pipeline,
@@ -133,15 +134,15 @@ func (a *Activities) startGate(ctx context.Context, ask step.GateAsk) error {
 // pipeline has moved, and its holders are gone with their workers. Any other gate is left alone.
 func (a *Activities) endUnserved(ctx context.Context, ask step.GateAsk) error {
 	id := launch.GateID(ask.Pipeline)
-	described, err := a.temporal.DescribeWorkflow(ctx, id, "")
+	described, err := a.describe(ctx, step.Seat{WorkflowID: id})
 	if gone(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	queue := described.RawResponse.GetExecutionConfig().GetTaskQueue().GetName()
-	if queue == ask.TaskQueue || described.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	info, queue := described.GetWorkflowExecutionInfo(), described.GetExecutionConfig().GetTaskQueue().GetName()
+	if queue == ask.TaskQueue || !isOpen(info.GetStatus()) {
 		return nil
 	}
 	served, err := a.served(ctx, queue)
@@ -149,7 +150,7 @@ func (a *Activities) endUnserved(ctx context.Context, ask step.GateAsk) error {
 		return err
 	}
 	activity.GetLogger(ctx).Warn("ending a gate that no worker serves", "gate", id, "queue", queue)
-	err = a.temporal.TerminateWorkflow(ctx, id, described.WorkflowExecution.RunID,
+	err = a.temporal.TerminateWorkflow(ctx, id, info.GetExecution().GetRunId(),
 		fmt.Sprintf("no worker polls its task queue %s any more; the runs of %s are on %s", queue, ask.Pipeline, ask.TaskQueue))
 	if gone(err) {
 		return nil
@@ -257,9 +258,7 @@ func (a *Activities) RecoverGate(ctx context.Context, recovery step.GateRecovery
 // one that Temporal does not know.
 func (a *Activities) runState(ctx context.Context, seat step.Seat) (step.RunState, error) {
 	for {
-		described, err := a.temporal.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
-			Namespace: a.temporal.Namespace, Execution: &common.WorkflowExecution{WorkflowId: seat.WorkflowID, RunId: seat.RunID},
-		})
+		described, err := a.describe(ctx, seat)
 		if err != nil {
 			return step.RunState{Seat: seat}, err
 		}
@@ -270,6 +269,13 @@ func (a *Activities) runState(ctx context.Context, seat step.Seat) (step.RunStat
 		status := described.GetWorkflowExecutionInfo().GetStatus()
 		return step.RunState{Seat: seat, Status: status.String(), Open: isOpen(status)}, nil
 	}
+}
+
+// describe looks at an execution; without a run id at the newest of its id.
+func (a *Activities) describe(ctx context.Context, seat step.Seat) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return a.temporal.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+		Namespace: a.temporal.Namespace, Execution: &common.WorkflowExecution{WorkflowId: seat.WorkflowID, RunId: seat.RunID},
+	})
 }
 
 func isOpen(status enums.WorkflowExecutionStatus) bool {
