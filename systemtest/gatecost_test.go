@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
+
 	"github.com/trancheflow/tranche/interval"
 	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
@@ -49,6 +51,9 @@ steps:
 		slices.Sort(ratios)
 		slices.Sort(with)
 		slices.Sort(without)
+		tasks, signals := w.gateWork(definition.Name)
+		t.Logf("%d slots: the gate took %.2f signals and %.2f workflow tasks for a run", width,
+			float64(signals)/(runs*rounds), float64(tasks)/(runs*rounds))
 		t.Logf("%d slots: %.1f runs/s with the gate, %.1f without, ratio %.2f (%.2f to %.2f)",
 			width, with[rounds/2], without[rounds/2], ratios[rounds/2], ratios[0], ratios[rounds-1])
 	}
@@ -61,6 +66,26 @@ func (w *world) parse(text string) *pipeline.Pipeline {
 		w.t.Fatal(problems)
 	}
 	return parsed.Effective()
+}
+
+// gateWork counts what the gate of a pipeline has had to do, over all its executions.
+func (w *world) gateWork(pipelineName string) (tasks, signals int) {
+	w.t.Helper()
+	for run, more := "", true; more; {
+		more = false
+		for _, event := range w.events(launch.GateID(pipelineName), run) {
+			switch event.GetEventType() {
+			case enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+				run = event.GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
+				more = run != ""
+			case enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+				tasks++
+			case enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
+				signals++
+			}
+		}
+	}
+	return tasks, signals
 }
 
 // rate runs some intervals, so many at a time, and returns how many there were in a second.
