@@ -23,6 +23,7 @@ type watchedBody struct {
 	outer    context.Context
 	cancel   context.CancelFunc
 	explain  func(error) error // names the class of a read error
+	ended    func(outcome, error)
 	timer    *time.Timer
 	stalled  atomic.Bool
 	idle     time.Duration
@@ -52,10 +53,29 @@ func (w *watchedBody) Read(p []byte) (int, error) {
 	if w.progress += n; w.progress >= progressBytes {
 		w.progress, w.left = 0, w.idle
 	}
-	if err == nil || err == io.EOF {
-		return n, err
+	switch err {
+	case nil:
+	case io.EOF:
+		w.tell(success, nil)
+	default:
+		err = w.name(err)
+		w.tell(w.outcomeOf(err), err)
 	}
-	return n, w.name(err)
+	return n, err
+}
+
+// outcomeOf tells a body that broke from one that somebody did not want to wait for.
+func (w *watchedBody) outcomeOf(err error) outcome {
+	if w.outer.Err() == nil && retry.Classify(err).Class == retry.Transient {
+		return failure
+	}
+	return neutral
+}
+
+func (w *watchedBody) tell(o outcome, why error) {
+	if w.ended != nil {
+		w.ended(o, why)
+	}
 }
 
 func (w *watchedBody) name(err error) error {
@@ -73,8 +93,12 @@ func (w *watchedBody) name(err error) error {
 	}
 }
 
+// Close gives up what was not read, which the API is not to blame for: it was there to answer.
 func (w *watchedBody) Close() error {
 	w.timer.Stop()
+	if w.outer.Err() == nil {
+		w.tell(success, nil)
+	}
 	w.cancel()
 	return w.body.Close()
 }

@@ -236,7 +236,7 @@ func (f *Files) classify(err error) error {
 		return retry.ThrottledError(TypeRateLimited, 0, text)
 	}
 	if status := storageStatus(err); status != 0 {
-		class, after := verdict(status, http.Header{}, []int{http.StatusInternalServerError}, time.Now())
+		class, after := storeAnswers.verdict(status, http.Header{}, time.Now())
 		return &retry.Error{Class: class, Type: TypeStorage, After: after, Err: text}
 	}
 	if known := retry.Classify(err); known.Class == retry.Transient {
@@ -245,8 +245,11 @@ func (f *Files) classify(err error) error {
 	return retry.PermanentError(TypeStorage, text)
 }
 
-// storageStatus is the HTTP status in an error of AWS or Google, or 0. Both document 500 as worth
-// another try (AWS: "InternalError", Google: "backendError").
+// storeAnswers are what the answers of stores are worth: AWS and Google document 500 as worth another try
+// (AWS: "InternalError", Google: "backendError").
+var storeAnswers = answers{retryOn: []int{http.StatusInternalServerError}, longest: defaultLongestWait}
+
+// storageStatus is the HTTP status in an error of AWS or Google, or 0.
 func storageStatus(err error) int {
 	var amazon interface{ HTTPStatusCode() int }
 	if errors.As(err, &amazon) {

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/trancheflow/tranche/retry"
@@ -28,16 +30,18 @@ const (
 // HTTP is one HTTP API. It is safe for concurrent use.
 //
 // Its credentials go to the host of its base URL and to no other, neither along a redirect nor along
-// a link, and never from https to http. Its rate limit and its number of requests in flight are kept
-// by each worker process for itself: two workers ask twice as often.
+// a link, and never from https to http. Its rate limit, its number of requests in flight and its circuit
+// are kept by each worker process for itself: two workers ask twice as often.
 type HTTP struct {
 	name      string
 	base      *url.URL
 	origins   origins
 	transport *http.Transport
 	client    *http.Client
+	permits   *permits
+	circuit   *circuit // nil: none
 	masker    *masker
-	retryOn   []int
+	answers   answers
 	idle      time.Duration
 	now       func() time.Time
 }
@@ -54,16 +58,23 @@ type httpSettings struct {
 	burst             int
 	maxInFlight       int
 	allowedHosts      []string
-	retryOn           []int
+	answers           answers
+	failures          int // in a row that open the circuit; 0: there is none
+	coolDown          time.Duration
+	oauth2            *oauth2Settings // nil: no tokens are fetched
 }
 
-func newHTTP(name string, s httpSettings) *HTTP {
+func newHTTP(name string, s httpSettings, m *masker, log *atomic.Pointer[slog.Logger]) *HTTP {
 	if s.base.Path == "" {
 		s.base.Path = "/"
 	}
 	c := &HTTP{
-		name: name, base: s.base, origins: newOrigins(s.base, s.allowedHosts),
-		retryOn: s.retryOn, idle: s.idleTimeout, now: time.Now,
+		name: name, base: s.base, origins: newOrigins(s.base, s.allowedHosts), masker: m,
+		answers: s.answers, idle: s.idleTimeout, now: time.Now,
+		permits: newPermits(s.requestsPerSecond, s.burst, s.maxInFlight),
+	}
+	if s.failures > 0 {
+		c.circuit = newCircuit(name, s.failures, s.coolDown, log)
 	}
 	c.transport = &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -76,12 +87,15 @@ func newHTTP(name string, s httpSettings) *HTTP {
 		MaxIdleConnsPerHost:   idleConnections,
 		IdleConnTimeout:       90 * time.Second, // as net/http's own
 	}
-	// Each layer sees every hop of a redirect. The order is that of the questions: may it be sent
-	// now, and who is asking. A circuit breaker belongs around the permits: what it refuses must not
-	// use one up.
-	var stack http.RoundTripper = c.transport
-	stack = &credentialed{next: stack, origins: c.origins, header: s.header, query: s.apiKeyQuery, key: s.apiKey}
-	stack = &permitted{next: stack, permits: newPermits(s.requestsPerSecond, s.burst, s.maxInFlight)}
+	// Each layer sees every hop of a redirect. The order is that of the questions: may it be sent now, and
+	// who is asking. Whether the API answers at all is asked before, in Do: a request with all its hops
+	// is one, what the circuit refuses must not use a permit up, and how a request ended is known only
+	// when its body has been read.
+	credentials := &credentialed{next: c.transport, origins: c.origins, header: s.header, query: s.apiKeyQuery, key: s.apiKey}
+	if s.oauth2 != nil {
+		credentials.tokens = newTokens(name, *s.oauth2, c.transport, s.timeout, s.answers, m)
+	}
+	stack := &permitted{next: credentials, permits: c.permits, answers: c.answers, now: c.now}
 	c.client = &http.Client{Transport: stack, CheckRedirect: c.checkRedirect}
 	return c
 }
@@ -161,31 +175,53 @@ func (r Request) method() string {
 // Every other outcome is an error that names the request and has a class: what is transient,
 // throttled or permanent stands in one table. Reading the body ends with an error when less than
 // 1 KiB arrives within the connection's idle_timeout, when the body is shorter than it should be, and
-// when ctx ends. Do may wait up to 5s for a permit; when it would have to wait longer it returns a
-// throttled error that says how long.
+// when ctx ends. Do may wait up to 5s for its turn, see [WithWaits]; when it would have to wait longer, or
+// the circuit is open, it returns a throttled error that says how long.
 func (c *HTTP) Do(ctx context.Context, r Request) (*http.Response, error) {
 	what := c.Mask(r.what())
 	if err := c.origins.check(r.URL); err != nil {
 		return nil, retry.Permanentf(TypeHostNotAllowed, "%s: %s", what, c.Mask(err.Error()))
 	}
-	inner, cancel := context.WithCancel(ctx)
+	trip := &trip{turn: newTurn()}
+	inner, cancel := context.WithCancel(context.WithValue(ctx, tripKey{}, trip))
 	request, err := c.newRequest(inner, r)
 	if err != nil {
 		cancel()
 		return nil, retry.Permanentf(TypeBadRequest, "%s: %s", what, c.Mask(err.Error()))
 	}
-	response, err := c.client.Do(request)
+	pass, err := c.circuit.enter(ctx, trip.turn)
 	if err != nil {
 		cancel()
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	response, err := c.send(ctx, what, request, cancel, pass)
+	if err != nil {
+		pass.end(trip.outcome(err), err)
+		cancel()
+		return nil, err
+	}
+	return response, nil
+}
+
+func (c *HTTP) send(ctx context.Context, what string, request *http.Request, cancel context.CancelFunc, pass *pass) (*http.Response, error) {
+	response, err := c.client.Do(request)
+	if err != nil {
 		return nil, c.failed(ctx, what, err)
 	}
-	response.Body = watch(ctx, cancel, response.Body, c.idle, what, c.explain)
+	body := watch(ctx, cancel, response.Body, c.idle, what, c.explain)
+	response.Body = body
 	if response.StatusCode/100 != 2 {
 		return nil, c.refused(what, response)
 	}
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		response.Body.Close()
 		return nil, retry.Permanentf(TypeBadAnswer, "%s: the answer is encoded as %q, which was not asked for", what, c.snippet([]byte(encoding)))
+	}
+	// A step that ends without closing the body must not leave its request on its way for ever.
+	stop := context.AfterFunc(ctx, func() { pass.end(neutral, nil) })
+	body.ended = func(o outcome, why error) {
+		stop()
+		pass.end(o, why)
 	}
 	return response, nil
 }
@@ -209,7 +245,7 @@ func (c *HTTP) newRequest(ctx context.Context, r Request) (*http.Request, error)
 // refused turns an answer other than 2xx into an error and closes it.
 func (c *HTTP) refused(what string, response *http.Response) error {
 	defer response.Body.Close()
-	class, after := verdict(response.StatusCode, response.Header, c.retryOn, c.now())
+	class, after := c.answers.verdict(response.StatusCode, response.Header, c.now())
 	head, _ := io.ReadAll(io.LimitReader(response.Body, snippetSource)) // the status says enough when the body breaks
 	status := &StatusError{Status: response.StatusCode, Snippet: c.snippet(head)}
 	kind := TypeHTTPStatus
@@ -248,69 +284,4 @@ func (c *HTTP) checkRedirect(next *http.Request, via []*http.Request) error {
 		return retry.Permanentf(TypeRedirect, "redirect: the %s would become a %s without its body; correct base_url or path", before.Method, next.Method)
 	}
 	return nil
-}
-
-// credentialed adds the connection's headers and credentials to requests for its own host. OAuth2, when
-// it comes, is another layer in this place.
-type credentialed struct {
-	next    http.RoundTripper
-	origins origins
-	header  http.Header
-	query   string
-	key     string
-}
-
-func (t *credentialed) RoundTrip(request *http.Request) (*http.Response, error) {
-	if !t.origins.isOwn(request.URL) {
-		return t.next.RoundTrip(request)
-	}
-	dressed := request.Clone(request.Context()) // a RoundTripper must not change what it was given
-	for name, values := range t.header {
-		dressed.Header[name] = values
-	}
-	if t.query != "" {
-		values := dressed.URL.Query()
-		values.Set(t.query, t.key) // an API may repeat the key in its links
-		dressed.URL.RawQuery = values.Encode()
-	}
-	response, err := t.next.RoundTrip(dressed)
-	if response != nil {
-		response.Request = request // links are resolved against this URL, and it is shown
-	}
-	return response, err
-}
-
-// permitted asks for a permit before each request and gives it back with the answer's body.
-type permitted struct {
-	next    http.RoundTripper
-	permits *permits
-}
-
-func (t *permitted) RoundTrip(request *http.Request) (*http.Response, error) {
-	release, err := t.permits.acquire(request.Context())
-	if err != nil {
-		return nil, err
-	}
-	response, err := t.next.RoundTrip(request)
-	if err != nil {
-		release()
-		return nil, err
-	}
-	response.Body = &releasing{ReadCloser: response.Body, release: release}
-	return response, nil
-}
-
-// releasing gives a permit back at the first Close.
-type releasing struct {
-	io.ReadCloser
-	release func()
-}
-
-func (b *releasing) Close() error {
-	err := b.ReadCloser.Close()
-	if b.release != nil {
-		b.release()
-		b.release = nil
-	}
-	return err
 }

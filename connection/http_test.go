@@ -510,7 +510,7 @@ func TestRateLimit(t *testing.T) {
 		p := newPermits(10, 5, 0)
 		began := time.Now()
 		for range 25 {
-			if _, err := p.acquire(t.Context()); err != nil {
+			if _, err := p.acquire(t.Context(), newTurn()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -525,25 +525,25 @@ func TestLongWaitForAPermitIsHandedBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPermits(0.01, 1, 1)
-		release, err := p.acquire(t.Context())
+		release, err := p.acquire(t.Context(), newTurn())
 		if err != nil {
 			t.Fatal(err)
 		}
 		release()
 		for range 3 {
-			_, err = p.acquire(t.Context())
+			_, err = p.acquire(t.Context(), newTurn())
 			v := retry.Classify(err)
 			if v.Class != retry.Throttled || v.Type != TypeRateLimited || v.After != 100*time.Second {
 				t.Fatalf("%+v: %v", v, err)
 			}
 		}
 		time.Sleep(100 * time.Second)
-		if _, err = p.acquire(t.Context()); err != nil {
+		if _, err = p.acquire(t.Context(), newTurn()); err != nil {
 			t.Error(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err = p.acquire(ctx); !errors.Is(err, context.Canceled) {
+		if _, err = p.acquire(ctx, newTurn()); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 // maskText stands where a secret was.
@@ -19,9 +21,17 @@ const maskText = "***"
 // happened, while it keeps nobody out.
 const minimumMasked = 4
 
+// rememberedTokens is how many of the tokens that a connection has fetched are masked, the newest ones: an
+// answer, or the log of a slow step, may still repeat one that has expired.
+const rememberedTokens = 8
+
 // masker replaces secrets in text. The zero masker and nil leave text as it is.
 type masker struct {
 	pattern *regexp.Regexp
+
+	mutex   sync.Mutex
+	fetched map[string][]string // tokens by the name of their connection
+	tokens  atomic.Pointer[strings.Replacer]
 }
 
 // newMasker masks each of the secrets in all the forms in which it may travel.
@@ -86,15 +96,47 @@ func formsOf(secret string) []string {
 }
 
 func (m *masker) mask(text string) string {
-	if m == nil || m.pattern == nil {
+	if m == nil {
+		return text
+	}
+	if tokens := m.tokens.Load(); tokens != nil {
+		text = tokens.Replace(text)
+	}
+	if m.pattern == nil {
 		return text
 	}
 	return m.pattern.ReplaceAllLiteralString(text, maskText)
 }
 
+// learn masks a token that a connection has fetched. Tokens are long and come often, so that they are looked
+// for as plain texts: as they are, and in the escapes of URLs, JSON and base64.
+func (m *masker) learn(connection, token string) {
+	if len(token) < minimumMasked {
+		return
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.fetched == nil {
+		m.fetched = map[string][]string{}
+	}
+	known := append(slices.Clone(m.fetched[connection]), token)
+	m.fetched[connection] = known[max(0, len(known)-rememberedTokens):]
+	var pairs []string
+	for _, tokens := range m.fetched {
+		for _, token := range tokens {
+			forms := append(formsOf(token), strings.ReplaceAll(token, "/", `\/`))
+			slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
+			for _, form := range forms {
+				pairs = append(pairs, form, maskText)
+			}
+		}
+	}
+	m.tokens.Store(strings.NewReplacer(pairs...))
+}
+
 // Mask replaces each secret of the connections in text with ***: as it is, percent-encoded, quoted, and in
 // base64. Secrets are the values of the variables named where a credential is expected, passwords in
-// database URLs, and what basic authentication makes of them. One of less than 4 bytes is not masked
+// database URLs, what basic authentication makes of them, and the access tokens fetched with them. One of less than 4 bytes is not masked
 // in free text. Mask is for what others wrote (driver errors, answers); the errors of this package
 // are masked already.
 func (s *Set) Mask(text string) string { return s.masker.mask(text) }

@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"go.yaml.in/yaml/v3"
 
@@ -41,7 +43,8 @@ const maximumFile = 1 << 20
 // itself at the first use.
 func Parse(file string, data []byte, env func(string) (string, bool)) (*Set, error) {
 	d := &decoder{file: file, env: env}
-	set := &Set{http: map[string]*HTTP{}, files: map[string]*Files{}, databases: map[string]Database{}}
+	set := &Set{http: map[string]*HTTP{}, files: map[string]*Files{}, databases: map[string]Database{},
+		masker: &masker{}, log: &atomic.Pointer[slog.Logger]{}}
 	if root := d.document(data); root != nil {
 		d.connections(root, set)
 	}
@@ -51,10 +54,7 @@ func Parse(file string, data []byte, env func(string) (string, bool)) (*Set, err
 	if err := d.problems.Err(); err != nil {
 		return nil, err
 	}
-	set.masker = newMasker(d.secrets)
-	for _, api := range set.http {
-		api.masker = set.masker
-	}
+	set.masker.pattern = newMasker(d.secrets).pattern
 	for _, files := range set.files {
 		files.masker = set.masker
 	}

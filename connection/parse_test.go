@@ -4,9 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/retry"
@@ -25,6 +27,21 @@ const whole = `connections:
       max_in_flight: 4
       allowed_hosts: [files.example.com, "other.example.com:8443"]
       retry_on_status: [500, 520]
+      fail_on_status: [504]
+      throttle_on_status: [509]
+      maximum_retry_after: 10m
+      circuit_breaker: { consecutive_failures: 3, cool_down: 20s }
+  granted:
+    http:
+      base_url: https://api.example
+      circuit_breaker: off
+      oauth2:
+        token_url: https://auth.example/token
+        client_id: tranche
+        client_secret: "${SHOP_TOKEN}"
+        scopes: [read, "orders:read"]
+        parameters: { audience: "https://api.example" }
+        send_secret: body
   keyed: { http: { base_url: "${BASE}", api_key: { query: key, value: "${SHOP_TOKEN}" } } }
   signed: { http: { base_url: "https://a.example", basic: { username: reader, password: "${SHOP_TOKEN}" } } }
   analytics: { postgres: { url: "${ANALYTICS_URL}" } }
@@ -46,7 +63,7 @@ func TestParseWholeFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"analytics", "apart", "folder", "keyed", "keywords", "lake", "local", "shop", "signed"}
+	want := []string{"analytics", "apart", "folder", "granted", "keyed", "keywords", "lake", "local", "shop", "signed"}
 	if got := set.Names(); !slices.Equal(got, want) {
 		t.Errorf("names: %v", got)
 	}
@@ -65,8 +82,16 @@ func TestParseWholeFile(t *testing.T) {
 	if err != nil || folder.folder != filepath.Join("conf", "data") || folder.Name() != "folder" {
 		t.Errorf("folder: %+v, %v", folder, err)
 	}
-	if api, err := set.HTTP("shop"); err != nil || api.Name() != "shop" || len(api.retryOn) != 2 {
-		t.Errorf("shop: %v", err)
+	api, err := set.HTTP("shop")
+	wantAnswers := answers{retryOn: []int{500, 520}, failOn: []int{504}, throttleOn: []int{509}, longest: 10 * time.Minute}
+	if err != nil || api.Name() != "shop" || !reflect.DeepEqual(api.answers, wantAnswers) || api.circuit.failures != 3 || api.circuit.coolDown != 20*time.Second {
+		t.Errorf("shop: %+v, %v", api, err)
+	}
+	if granted, err := set.HTTP("granted"); err != nil || granted.circuit != nil || granted.Circuit() != CircuitClosed || granted.answers.longest != time.Hour {
+		t.Errorf("granted: %v", err)
+	}
+	if keyed, err := set.HTTP("keyed"); err != nil || keyed.circuit.failures != 5 || keyed.circuit.coolDown != time.Minute {
+		t.Errorf("keyed: %v", err)
 	}
 }
 
@@ -78,7 +103,7 @@ func TestUnknownNames(t *testing.T) {
 		want string
 	}{
 		"unknown": {func() error { _, err := set.HTTP("shpo"); return err },
-			`no connection is called "shpo": known are analytics, apart, folder, keyed, keywords, lake, local, shop, signed`},
+			`no connection is called "shpo": known are analytics, apart, folder, granted, keyed, keywords, lake, local, shop, signed`},
 		"other kind": {func() error { _, err := set.Database("shop"); return err },
 			`connection "shop" is not a database (postgres or sqlite) connection`},
 	} {
@@ -158,6 +183,16 @@ func TestParseProblems(t *testing.T) {
 		"not a number":  {"connections: {a: {http: {base_url: 'https://h', requests_per_second: .nan}}}", []string{"1:70: connections.a.http.requests_per_second: bad-value"}},
 		"burst alone":   {"connections: {a: {http: {base_url: 'https://h', burst: 2}}}", []string{"1:25: connections.a.http: conflict"}},
 		"two schemes":   {`connections: {a: {http: {base_url: 'https://h', bearer: "${TOKEN}", basic: {username: u, password: "${TOKEN}"}}}}`, []string{"1:25: connections.a.http: conflict"}},
+		"two grants":    {`connections: {a: {http: {base_url: 'https://h', bearer: "${TOKEN}", oauth2: {token_url: 'https://h/t', client_id: u, client_secret: "${TOKEN}"}}}}`, []string{"1:25: connections.a.http: conflict: bearer and oauth2 set"}},
+		"oauth2, empty": {"connections: {a: {http: {base_url: 'https://h', oauth2: {}}}}", []string{"1:57: connections.a.http.oauth2: missing-field: the key token_url", "1:57: connections.a.http.oauth2: missing-field: the key client_id", "1:57: connections.a.http.oauth2: missing-field: the key client_secret"}},
+		"oauth2, literal": {"connections: {a: {http: {base_url: 'https://h', oauth2: {token_url: 'https://h/t', client_id: u, client_secret: sesame, parameters: {api_key: sesame, scope: x}, send_secret: query}}}}",
+			[]string{"1:57: connections.a.http.oauth2.send_secret: bad-value", "1:113: connections.a.http.oauth2.client_secret: secret-in-file", "1:143: connections.a.http.oauth2.parameters.api_key: secret-in-file", "1:151: connections.a.http.oauth2.parameters.scope: conflict"}},
+		"oauth2 over http": {`connections: {a: {http: {base_url: 'https://h', oauth2: {token_url: 'http://h/t', client_id: u, client_secret: "${TOKEN}"}}}}`, []string{"1:25: connections.a.http.oauth2.token_url: bad-url: the client's secret would go over http"}},
+		"a status twice": {"connections: {a: {http: {base_url: 'https://h', retry_on_status: [500], fail_on_status: [500, 501, 501]}}}",
+			[]string{"1:90: connections.a.http.fail_on_status[0]: conflict: the status 500 stands in retry_on_status", "1:100: connections.a.http.fail_on_status[2]: conflict"}},
+		"circuit breaker": {"connections: {a: {http: {base_url: 'https://h', circuit_breaker: {consecutive_failures: 0, cool_down: 0s, probes: 2}}}, b: {http: {base_url: 'https://h', circuit_breaker: on}}}",
+			[]string{"1:89: connections.a.http.circuit_breaker.consecutive_failures: bad-value", "1:103: connections.a.http.circuit_breaker.cool_down: bad-value", "1:107: connections.a.http.circuit_breaker.probes: unknown-field", "1:172: connections.b.http.circuit_breaker: wrong-type"}},
+		"longest wait":  {"connections: {a: {http: {base_url: 'https://h', maximum_retry_after: 0s}}}", []string{"1:70: connections.a.http.maximum_retry_after: bad-value"}},
 		"key in both":   {`connections: {a: {http: {base_url: 'https://h', api_key: {header: X, query: y, value: "${TOKEN}"}}}}`, []string{"1:58: connections.a.http.api_key: conflict"}},
 		"allowed hosts": {"connections: {a: {http: {base_url: 'https://h', allowed_hosts: ['https://x', '*.y', 'u@z']}}}", []string{"1:65: ", "1:78: ", "1:85: "}},
 		"file scheme":   {"connections: {a: {files: {url: 'file:///etc'}}}", []string{"1:32: connections.a.files.url: bad-url"}},

@@ -18,6 +18,10 @@
 //	      max_in_flight: 4          # of each worker process; default: no limit
 //	      allowed_hosts: [files.example.com, "other.example.com:8443"] # links and redirects may lead there; no credentials do
 //	      retry_on_status: [500]    # transient here, beside 408, 425, 502, 503 and 504
+//	      fail_on_status: [504]     # permanent here
+//	      throttle_on_status: [509] # a wait here, beside 429
+//	      maximum_retry_after: 1h   # caps what the API may ask for; default 1h
+//	      circuit_breaker: { consecutive_failures: 5, cool_down: 60s } # the default; or off
 //	  analytics: { postgres: { url: "postgres://reader@db.example.com/sales", password: "${DB_PASSWORD}" } }
 //	  local: { sqlite: { path: ./tranche.db } }  # relative to this file
 //	  lake: { files: { url: "s3://bucket/prefix?region=eu-west-1" } } # or gs://bucket/prefix, or a local folder
@@ -29,9 +33,11 @@ package connection
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/trancheflow/tranche/retry"
 )
@@ -41,6 +47,8 @@ const (
 	TypeUnknownConnection = "UnknownConnection" // no such name, or a name of another kind; permanent
 	TypeHTTPStatus        = "HTTPStatus"        // a status other than 2xx; transient or permanent by the status
 	TypeRateLimited       = "RateLimited"       // throttled: by the API, or by the connection's own limit
+	TypeCircuitOpen       = "CircuitOpen"       // throttled: the API has not answered for some time
+	TypeCredentials       = "Credentials"       // no access token for these credentials; permanent
 	TypeHostNotAllowed    = "HostNotAllowed"    // a link or redirect to a host that is not the connection's; permanent
 	TypeRedirect          = "Redirect"          // too many redirects, or one that would change the request; permanent
 	TypeBadAnswer         = "BadAnswer"         // an answer that is not HTTP, or encoded in an unknown way; permanent
@@ -58,6 +66,7 @@ type Set struct {
 	files     map[string]*Files
 	databases map[string]Database
 	masker    *masker
+	log       *atomic.Pointer[slog.Logger]
 }
 
 // Database says how a database is reached.
@@ -97,6 +106,10 @@ func (s *Set) Names() []string {
 	slices.Sort(names)
 	return names
 }
+
+// LogTo writes what the circuits of the connections do to a log: a warning when one opens, a line when it lets a
+// request through and when it closes. Without it nothing is logged.
+func (s *Set) LogTo(log *slog.Logger) { s.log.Store(log) }
 
 // Close gives back what the connections hold open. Requests under way are not waited for.
 func (s *Set) Close() error {

@@ -63,7 +63,7 @@ func TestVerdict(t *testing.T) {
 		for name, value := range test.header {
 			header.Set(name, value)
 		}
-		class, after := verdict(test.status, header, []int{520}, now)
+		class, after := answers{retryOn: []int{520}, longest: time.Hour}.verdict(test.status, header, now)
 		if class != test.class || after != test.after {
 			t.Errorf("%s: %v %v, want %v %v", name, class, after, test.class, test.after)
 		}
@@ -72,10 +72,10 @@ func TestVerdict(t *testing.T) {
 
 func TestListedStatusIsTransient(t *testing.T) {
 	t.Parallel()
-	if class, _ := verdict(500, http.Header{}, []int{500}, time.Now()); class != retry.Transient {
+	if class, _ := (answers{retryOn: []int{500}}).verdict(500, http.Header{}, time.Now()); class != retry.Transient {
 		t.Error(class)
 	}
-	if class, _ := verdict(429, http.Header{}, []int{429}, time.Now()); class != retry.Throttled {
+	if class, _ := (answers{retryOn: []int{429}}).verdict(429, http.Header{}, time.Now()); class != retry.Throttled {
 		t.Error("a throttled status stays throttled when it is listed")
 	}
 }
@@ -87,8 +87,8 @@ func FuzzRetryAfter(f *testing.F) {
 	now := time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, after, reset string) {
 		header := http.Header{"Retry-After": {after}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {reset}}
-		got, said := retryAfter(header, now)
-		if got < 0 || got > maximumRetryAfter || got > 0 && !said {
+		got, said := retryAfter(header, now, time.Hour)
+		if got < 0 || got > time.Hour || got > 0 && !said {
 			t.Errorf("%q, %q: %v %v", after, reset, got, said)
 		}
 	})
