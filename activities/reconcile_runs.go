@@ -70,14 +70,14 @@ type execution struct {
 }
 
 func (a *Activities) newest(ctx context.Context, id string) (execution, error) {
-	described, err := a.temporal.DescribeWorkflowExecution(ctx, id, "")
+	described, err := a.temporal.DescribeWorkflow(ctx, id, "")
 	if gone(err) {
 		return execution{id: id}, nil
 	}
 	if err != nil {
 		return execution{id: id}, temporalError(fmt.Errorf("look at %s: %w", id, err))
 	}
-	info := described.GetWorkflowExecutionInfo()
+	info := described.RawResponse.GetWorkflowExecutionInfo()
 	return execution{
 		known: true, open: isOpen(info.GetStatus()), ours: info.GetType().GetName() == launch.RunType,
 		id: id, runID: info.GetExecution().GetRunId(), status: info.GetStatus(), closed: info.GetCloseTime().AsTime(),
@@ -131,15 +131,12 @@ func (a *Activities) closing(ctx context.Context, ledger *warehouse.Warehouse, p
 // outcomeRow returns an interval's outcome; zero when it has none.
 func outcomeRow(ctx context.Context, ledger *warehouse.Warehouse, pipelineName string, iv interval.Interval) (warehouse.Outcome, error) {
 	outcomes, err := ledger.Outcomes(ctx, warehouse.Query{Pipeline: pipelineName, From: iv.Start, To: iv.Start.Add(time.Second)})
-	if err != nil {
-		return warehouse.Outcome{}, err
-	}
 	for _, outcome := range outcomes {
 		if outcome.Interval == iv {
-			return outcome, nil
+			return outcome, err
 		}
 	}
-	return warehouse.Outcome{}, nil
+	return warehouse.Outcome{}, err
 }
 
 // closeNoteLimit bounds the words of the last event of a run, in bytes.
