@@ -2,9 +2,7 @@ package systemtest
 
 import (
 	"errors"
-	"net"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -153,17 +151,7 @@ func (w *world) await(what string, happened <-chan struct{}) {
 func TestBackfillThroughKills(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, warehouse.DriverSQLite)
-	state := filepath.Join(w.folder, "temporal.db")
-	server := w.onServer("--port", "0", "--db-filename", state)
-	var err error
-	if w.temporal, err = client.DialContext(w.ctx, client.Options{HostPort: server.Ready.Address, Logger: quiet{}}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.temporal.Close)
-	_, port, err := net.SplitHostPort(server.Ready.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kill, restart := w.stateful()
 	const open, terminated, taken, waiting = "2026-01-05", "2026-01-20", "2026-01-10", "2026-01-30"
 	a := newAPI(t)
 	h := newHurdles(a, []string{open, terminated}, 10, 25)
@@ -198,8 +186,8 @@ func TestBackfillThroughKills(t *testing.T) {
 	worker.Kill()
 	w.worker(connections)
 	w.await("twenty-five days", h.reached[25])
-	server.Kill()
-	w.onServer("--port", port, "--db-filename", state)
+	kill()
+	restart()
 	close(h.held[open])
 	end(blocker)
 	result := w.patiently(run)
