@@ -55,6 +55,7 @@ func TestMaxActiveRuns(t *testing.T) {
 				t.Errorf("%d runs worked at the same time, want %d", got, limit)
 			}
 			w.untilGate(0, 0)
+			w.replays(runs...)
 			if got, want := w.content().rows, int64(11+12+13+14+15+16+17+18); got != want {
 				t.Errorf("the table holds %d rows, want %d", got, want)
 			}
@@ -101,6 +102,7 @@ func TestSlotsComeBack(t *testing.T) {
 	w.wantStatus(enums.WORKFLOW_EXECUTION_STATUS_CANCELED, runs[0])
 	w.wantStatus(enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, runs[3:]...)
 	w.untilGate(0, 0)
+	w.replays(runs...)
 	for _, event := range w.events(runs[1].WorkflowID, runs[1].RunID) {
 		if event.GetEventType() == enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED {
 			t.Error("the run that was cancelled while it waited has begun")
@@ -130,6 +132,7 @@ func TestAKilledWorkerLosesNoSlot(t *testing.T) {
 		t.Errorf("%d runs worked at the same time, want 2", got)
 	}
 	w.untilGate(0, 0)
+	w.replays(runs...)
 }
 
 // TestATerminatedGateForgetsNobody: the next one finds out who has a slot, from the ended one.
@@ -203,6 +206,7 @@ func TestAResetRunKeepsItsSlot(t *testing.T) {
 		t.Errorf("%d runs worked at the same time, want 1", got)
 	}
 	w.untilGate(0, 0)
+	w.replays(runs...)
 }
 
 // TestWaitingTakesNoWorker: on a worker with one place for steps, the runs of another pipeline go on.
@@ -262,5 +266,6 @@ func TestDependsOnPast(t *testing.T) {
 		if got := a.seen(); len(got) != 6 || !slices.IsSorted(got) {
 			w.t.Errorf("the API was asked for %v", got)
 		}
+		w.replays(runs...)
 	})
 }

@@ -72,6 +72,7 @@ func TestTriggerAtAnOddMoment(t *testing.T) {
 	close(d.open)
 	for _, r := range []report{first, second} {
 		got, err := w.result(r)
+		w.replays(r)
 		if err != nil || got.Outcome != "handed over to "+w.name+id || got.Interval.Start != instant(t, "2026-01-15T00:00:00Z") {
 			t.Errorf("%s answers %+v, %v", r.WorkflowID, got, err)
 		}
@@ -99,9 +100,11 @@ func TestAFiringOnATick(t *testing.T) {
 	a := newAPI(t)
 	a.set("2026-01-15", 5)
 	w.worker(w.connect(a.URL))
-	if got, err := w.result(w.fire(w.orders(), instant(t, "2026-01-16T00:00:00Z"))); err != nil || got.Outcome != step.OutcomeLoaded || got.Rows != 5 {
+	fired := w.fire(w.orders(), instant(t, "2026-01-16T00:00:00Z"))
+	if got, err := w.result(fired); err != nil || got.Outcome != step.OutcomeLoaded || got.Rows != 5 {
 		t.Errorf("it answers %+v, %v", got, err)
 	}
+	w.replays(fired)
 }
 
 // TestLookbackInOrder starts the intervals before a scheduled run again, oldest first, none before the beginning, and

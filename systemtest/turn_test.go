@@ -8,10 +8,14 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/step"
+	"github.com/trancheflow/tranche/workflows"
 )
 
 // eventually asks again and again until something is the case.
@@ -168,4 +172,22 @@ func (a *api) door() *door {
 func (w *world) limited(limit int, more ...string) string {
 	settings := append([]string{fmt.Sprintf("max_active_runs: %d", limit)}, more...)
 	return w.write("limited.yaml", strings.Replace(read(w.t, w.orders()), "start_date: 2026-01-01", "start_date: 2026-01-01, "+strings.Join(settings, ", "), 1))
+}
+
+// replays makes sure that another worker would come to the same, from what Temporal has kept of the pipeline's gate
+// and of these runs.
+func (w *world) replays(runs ...report) {
+	w.t.Helper()
+	replayer := worker.NewWorkflowReplayer()
+	replayer.RegisterWorkflowWithOptions(workflows.Run, workflow.RegisterOptions{Name: launch.RunType})
+	replayer.RegisterWorkflowWithOptions(workflows.Gate, workflow.RegisterOptions{Name: launch.GateType})
+	for _, r := range append(runs, report{WorkflowID: launch.GateID(w.name)}) {
+		kept := &history.History{Events: w.events(r.WorkflowID, r.RunID)}
+		err := replayer.ReplayWorkflowHistoryWithOptions(quiet{}, kept, worker.ReplayWorkflowHistoryOptions{
+			OriginalExecution: workflow.Execution{ID: r.WorkflowID, RunID: r.RunID},
+		})
+		if err != nil {
+			w.t.Errorf("%s does not replay: %v", r.WorkflowID, err)
+		}
+	}
 }
