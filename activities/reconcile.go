@@ -11,6 +11,7 @@ import (
 
 	"github.com/trancheflow/tranche/gaps"
 	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/retry"
 	"github.com/trancheflow/tranche/step"
 	"github.com/trancheflow/tranche/warehouse"
@@ -217,6 +218,11 @@ func (r *reconciliation) tell(ctx context.Context, late []interval.Interval) err
 }
 
 func (r *reconciliation) decide(ctx context.Context, plan *gaps.Plan) error {
+	if r.watched.Paused {
+		if err := r.stopCatchup(ctx); err != nil {
+			return err
+		}
+	}
 	decision := plan.Decide()
 	if r.watched.Paused && plan.Missing > 0 {
 		r.note("nothing is started: the Schedule is paused%s", because(r.watched.Note))
@@ -233,6 +239,20 @@ func (r *reconciliation) decide(ctx context.Context, plan *gaps.Plan) error {
 	if !r.watched.Paused {
 		r.result.Catchup = decision.Start
 	}
+	return nil
+}
+
+// stopCatchup keeps a catchup that is at work from starting more runs; those that are open go on.
+func (r *reconciliation) stopCatchup(ctx context.Context) error {
+	id := launch.CatchupID(r.watched.Pipeline)
+	err := r.activities.temporal.CancelWorkflow(ctx, id, "")
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("stop %s: %w", id, err)
+	}
+	r.note("%s starts no more runs", id)
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 	schedulepb "go.temporal.io/api/schedule/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/trancheflow/tranche/launch"
 )
 
 // pausePatience bounds how long a pause is sent again. Temporal keeps patches in one slot: of those that arrive
@@ -33,12 +35,28 @@ func (s *Schedules) SetPaused(ctx context.Context, current *Schedule, paused boo
 			return fmt.Errorf("pause or unpause the Schedule of %s: %w", current.Pipeline, err)
 		}
 		done, err := s.awaitPaused(ctx, current.ID, paused)
-		if err != nil || done {
+		switch {
+		case err != nil:
 			return err
+		case done && paused:
+			return s.stopCatchup(ctx, current.Pipeline)
+		case done:
+			return nil
 		}
 	}
 	return fmt.Errorf("the Schedule of %s was told for %s, and its paused state is still not %t: somebody else changes it at the same time, or the server is busy; try again",
 		current.Pipeline, pausePatience, paused)
+}
+
+// stopCatchup keeps a catchup that is at work from starting more runs; those that are open go on. When the
+// Schedule was paused by somebody else, the reconciler sees to that.
+func (s *Schedules) stopCatchup(ctx context.Context, pipelineName string) error {
+	err := s.temporal.CancelWorkflow(ctx, launch.CatchupID(pipelineName), "")
+	var gone *serviceerror.NotFound
+	if err != nil && !errors.As(err, &gone) {
+		return fmt.Errorf("the Schedule of %s is paused, but its catchup goes on: cancel %s: %w", pipelineName, launch.CatchupID(pipelineName), err)
+	}
+	return nil
 }
 
 func (s *Schedules) awaitPaused(ctx context.Context, id string, paused bool) (bool, error) {

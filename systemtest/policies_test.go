@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	schedulepb "go.temporal.io/api/schedule/v1"
+
 	"github.com/trancheflow/tranche/interval"
 	"github.com/trancheflow/tranche/step"
 	"github.com/trancheflow/tranche/warehouse"
@@ -227,5 +229,43 @@ func TestDeadline(t *testing.T) {
 		if n := strings.Count(log, "interval="+iv.String()); n != 1 {
 			t.Errorf("the worker has logged the deadline of %s %d times", iv, n)
 		}
+	}
+}
+
+// TestPauseStopsACatchup: what was being caught up stops when the Schedule is paused, by whomever, and goes on when it is
+// unpaused.
+func TestPauseStopsACatchup(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"starter", "ui"} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, warehouse.DriverSQLite)
+			a := newAPI(t)
+			entered, release := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			a.intercept(func(out http.ResponseWriter, r *http.Request) bool {
+				once.Do(func() { close(entered); <-release })
+				writePage(out, r, 1, "row")
+				return true
+			})
+			w.worker(w.connect(a.URL))
+			start := today().AddDate(0, 0, -30)
+			w.apply(w.ticking(fmt.Sprintf(`cron: "0 0 * * *", start_date: %s, catchup: all`, start.Format(time.DateOnly))))
+			<-entered
+			if by == "ui" {
+				w.patch(&schedulepb.SchedulePatch{Pause: "by the operator"})
+			} else {
+				w.sched("pause", w.name, "--reason", "by the operator")
+			}
+			w.sched("reconcile", w.name)
+			close(release)
+			w.awaitIdle()
+			if runs := len(w.runsOf()); runs > 10 {
+				t.Errorf("%d runs were started although the Schedule was paused", runs)
+			}
+			w.sched("unpause", w.name)
+			w.awaitLoaded(daily(t, start), start, today())
+			w.onceEach()
+		})
 	}
 }
