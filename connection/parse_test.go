@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -269,5 +270,32 @@ func TestDocumentedFile(t *testing.T) {
 	}
 	if len(set.Names()) != 4 || set.Close() != nil {
 		t.Error(set.Names())
+	}
+}
+
+// The example of the documents is one that the worker takes, and shows every key.
+func TestDocumentedExample(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../docs/connections.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(document), "```yaml\n")
+	example, _, found := strings.Cut(rest, "```\n")
+	if !found {
+		t.Fatal("there is no example")
+	}
+	anything := func(string) (string, bool) { return "a-value", true }
+	if _, err := Parse("connections.yaml", []byte(example), anything); err != nil {
+		t.Error(err)
+	}
+	source, err := os.ReadFile("parse_http.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, match := range regexp.MustCompile(`(?m)^\t\t"([a-z0-9_]+)": `).FindAllStringSubmatch(string(source), -1) {
+		if !strings.Contains(example, match[1]+":") {
+			t.Errorf("the example does not show %s", match[1])
+		}
 	}
 }

@@ -11,6 +11,7 @@
 //	      headers: { X-Client: tranche }         # sent to this host only
 //	      bearer: "${SHOP_TOKEN}"                # or basic: { username: reader, password: "${PW}" }
 //	      api_key: { header: X-Key, value: "${KEY}" } # or { query: key, value: "${KEY}" }
+//	      oauth2: { token_url: "https://auth.example.com/token", client_id: tranche, client_secret: "${SECRET}", scopes: [read] }
 //	      timeout: 30s              # to connect, and then for the answer's header; default 30s
 //	      idle_timeout: 30s         # for each KiB of the answer's body; default 30s
 //	      requests_per_second: 10   # of each worker process; default: no limit

@@ -35,6 +35,9 @@ type decoderSettings struct {
 	digest     *xxhash.Digest
 	captures   map[string]*jsontext.Value
 	nullIsDone bool
+	// mask takes secrets out of what an answer says of an error beside an empty list. nil: nobody asks,
+	// since a file is no answer.
+	mask func(string) string
 }
 
 func (s decoderSettings) decoder() (decoder, error) {
@@ -56,7 +59,7 @@ func (s decoderSettings) decoder() (decoder, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.digest, d.nullIsDone = s.digest, s.nullIsDone
+		d.digest, d.nullIsDone, d.mask = s.digest, s.nullIsDone, s.mask
 		return d, nil
 	case formatNDJSON:
 		return &ndjsonDecoder{records{fields: f, digest: s.digest}}, nil

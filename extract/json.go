@@ -135,6 +135,8 @@ type jsonDecoder struct {
 	found      bool   // the list was there
 	null       bool   // and it was null
 	keys       []string
+	mask       func(string) string
+	complaint  jsontext.Value // an error that the answer names beside the list
 }
 
 // docNode is a place in the document.
@@ -205,6 +207,8 @@ func (d *jsonDecoder) decode(reader io.Reader, yield func([][]byte) bool) error 
 		return d.explain(err)
 	}
 	switch {
+	case d.found && d.number == 0 && d.mask != nil && complains(d.complaint):
+		return unexpected("the list of records is empty, and the answer names an error: %s", quote(d.mask(string(d.complaint))))
 	case d.found:
 		return nil
 	case kind != '{':
@@ -247,6 +251,12 @@ func (d *jsonDecoder) object(n *docNode, yield func([][]byte) bool) error {
 			d.keys = append(d.keys, name)
 		}
 		next := slices.IndexFunc(n.children, func(c *docNode) bool { return c.node.name == name })
+		if n == d.root && next < 0 && d.mask != nil && complaintNames[name] {
+			if d.complaint, err = d.read(); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := d.member(n, next, yield); err != nil {
 			return err
 		}
@@ -274,6 +284,13 @@ func (d *jsonDecoder) member(n *docNode, next int, yield func([][]byte) bool) er
 		return d.skip()
 	}
 	return d.value(n.children[next], yield)
+}
+
+// read reads a value that is looked at later.
+func (d *jsonDecoder) read() (jsontext.Value, error) {
+	d.source.since = 0
+	value, err := d.tokens.ReadValue()
+	return value.Clone(), err
 }
 
 // skip reads over a value that nobody wants, token by token: it may be larger than a record may be.

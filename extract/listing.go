@@ -258,7 +258,7 @@ func (l *Listing) newDecoder(page *Page) (decoder, error) {
 	}
 	format := decoderSettings{
 		format: l.spec.Format, records: l.spec.Records, csv: l.spec.CSV, columns: l.spec.Columns, digest: digest,
-		captures: map[string]*jsontext.Value{}, nullIsDone: page.position.Page > 1,
+		captures: map[string]*jsontext.Value{}, nullIsDone: page.position.Page > 1, mask: l.connection.Mask,
 	}
 	if l.pagination.Next != "" {
 		format.captures[l.pagination.Next] = &page.next

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/retry"
 )
@@ -314,6 +316,66 @@ func TestBodiesThatAreNotTheListing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An error beside an empty list is no empty interval; what some APIs put there when all is well is.
+func TestErrorBesideAnEmptyList(t *testing.T) {
+	t.Parallel()
+	for body, says := range map[string]string{
+		`{"data":[],"error":"quota exceeded"}`:                   `names an error: ""quota exceeded""`,
+		`{"errors":[{"message":"denied"}],"data":[]}`:            `names an error: "[{"message":"denied"}]"`,
+		`{"data":[],"error":{"code":17,"message":"no"}}`:         `names an error`,
+		`{"data":[],"error":{"message":"no"}}`:                   `names an error`,
+		`{"data":[],"error":true}`:                               `names an error`,
+		`{"data":[],"error":503}`:                                `names an error`,
+		`{"data":[],"errors":[null,"bad"]}`:                      `names an error`,
+		`{"data":[],"error":"` + token + `"}`:                    `names an error: ""***""`,
+		`{"data":[],"error":null}`:                               "",
+		`{"data":[],"error":false,"errors":[]}`:                  "",
+		`{"data":[],"error":0}`:                                  "",
+		`{"data":[],"error":"-0.0e1"}`:                           `names an error`,
+		`{"data":[],"error":-0.0e1}`:                             "",
+		`{"data":[],"error":""}`:                                 "",
+		`{"data":[],"error":" OK "}`:                             "",
+		`{"data":[],"errors":{}}`:                                "",
+		`{"data":[],"errors":[{}]}`:                              "",
+		`{"data":[],"error":{"code":0,"message":"all is well"}}`: "",
+		`{"data":[],"meta":{"error":"in another place"}}`:        "",
+		`{"data":[{"id":1}],"errors":["a warning"]}`:             "",
+	} {
+		l := openListing(t, answering(t, "application/json", body), pipeline.HTTP{Path: "/x", Records: "data", Columns: columns("id")})
+		_, _, err := readListing(t.Context(), l)
+		if says == "" {
+			if err != nil {
+				t.Errorf("%s: %v", body, err)
+			}
+			continue
+		}
+		wantVerdict(t, err, retry.Permanent, TypeUnexpectedBody)
+		wantText(t, err, says)
+		if strings.Contains(err.Error(), token) {
+			t.Error(err)
+		}
+	}
+}
+
+func FuzzComplains(f *testing.F) {
+	for _, seed := range []string{`null`, `"ok"`, `{"code":0}`, `[{"code":"x"}]`, `-1e5`, `[[[]]]`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		value := jsontext.Value(data)
+		if !value.IsValid() {
+			t.Skip("only what was read as JSON is asked")
+		}
+		if err := value.Compact(); err != nil {
+			t.Fatal(err)
+		}
+		inArray := jsontext.Value("[" + string(value) + "]")
+		if complains(value) != complains(inArray) && value[0] != '[' {
+			t.Errorf("%s and %s are judged differently", value, inArray)
+		}
+	})
 }
 
 func TestNoContentIsNoListing(t *testing.T) {

@@ -272,7 +272,8 @@ type HTTP struct {
 	// Format of the answer: `json` (default), `ndjson` or `csv`.
 	Format string `yaml:"format,omitempty" json:"format" enum:"json,ndjson,csv" default:"json"`
 	// Records is the path of the array of records in a JSON answer, names joined by dots, or a
-	// JSON pointer when it begins with `/`. Default: the answer itself is the array.
+	// JSON pointer when it begins with `/`. Default: the answer itself is the array. An answer without
+	// it is a failure, and so is an empty array beside an `error` or `errors` that says something.
 	Records string `yaml:"records,omitempty" json:"records,omitempty"`
 	// CSV says how a CSV answer is written.
 	CSV *CSV `yaml:"csv,omitempty" json:"csv,omitempty"`
