@@ -54,7 +54,9 @@ race: build devserver ## run the tests with the race detector, also in the worke
 	GORACE=halt_on_error=1 scripts/with-postgres go test -race $(TESTFLAGS) ./... && status=0 || status=$$?; rm -f $(BIN)/worker; exit $$status
 
 .PHONY: nightly
-nightly: devserver ## hold ten years of ticks in every time zone against Temporal's scheduler (about an hour)
+nightly: build devserver ## Schedules with Temporal's new scheduler; hold ten years of ticks in every time zone against Temporal's scheduler (about an hour)
+	TRANCHE_TEST_CHASM=1 go test ./schedules -count=1
+	TRANCHE_TEST_CHASM=1 scripts/with-postgres go test ./systemtest -run 'Past|Paused|Outage|Deleted|Taken|Calls|Grids|Operator|Apply' -count=1
 	TRANCHE_NIGHTLY=1 go test ./schedules -run 'AreTheGrid|TemporalFires' -count=1 -timeout 3h -v
 
 FUZZTIME ?= 10s
@@ -76,7 +78,7 @@ generate: ## write the JSON Schema and the pipeline reference again
 
 .PHONY: replay-record
 replay-record: build devserver ## record the histories that `make test` replays; only from released code
-	scripts/with-postgres go test ./systemtest -run TestRecordHistories -record -count=1
+	scripts/with-postgres go test ./systemtest -run TestRecord -record -count=1
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, workflowcheck

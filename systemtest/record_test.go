@@ -2,6 +2,7 @@ package systemtest
 
 import (
 	"flag"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,18 +10,25 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
+	schedulepb "go.temporal.io/api/schedule/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/warehouse"
 )
 
 var record = flag.Bool("record", false, "record the histories that package workflows replays")
 
-// recordedVersion names the build whose histories are recorded. Histories are recorded from released
-// code, never from the change under test, and kept while such a run may still be open.
-const recordedVersion = "v0.1.0"
+// recordedVersion names the build whose histories are recorded, and the version of the input of its runs.
+// Histories are recorded from released code, never from the change under test, and kept while such a run may
+// still be open.
+const recordedVersion = "v0.1.0-input2"
 
 // TestRecordHistories runs one of each kind of run and writes what Temporal kept of it to
 // workflows/testdata/replay. It does so only with -record.
@@ -90,6 +98,60 @@ func TestRecordHistories(t *testing.T) {
 			w.save(name, &history.History{Events: w.events(r.WorkflowID, r.RunID)})
 		})
 	}
+}
+
+// TestRecordScheduledHistories does the same for what a Schedule starts, and for the workflows that look after
+// runs: the gate, a catchup, the reconciler and the ledger.
+func TestRecordScheduledHistories(t *testing.T) {
+	if !*record {
+		t.Skip("skipped: records only with -record")
+	}
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	w.name = "replay-scheduled"
+	a := newAPI(t)
+	newOneRow(a)
+	w.worker(w.connect(a.URL))
+	start := today().AddDate(0, 0, -3)
+	w.apply(w.ticking(fmt.Sprintf(`cron: "0 0 * * *", start_date: %s, catchup: all, depends_on_past: true, lookback: 1`, start.Format(time.DateOnly))))
+	w.awaitLoaded(daily(t, start), start, today())
+	w.patch(&schedulepb.SchedulePatch{BackfillRequest: []*schedulepb.BackfillRequest{{
+		StartTime: timestamppb.New(today()), EndTime: timestamppb.New(today()), OverlapPolicy: enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
+	}}})
+	w.awaitRuns(func(runs map[string]int) bool {
+		return runs[w.name+"-"+today().Format(time.RFC3339)] == 2 && runs[w.name+"-"+today().AddDate(0, 0, -1).Format(time.RFC3339)] == 2
+	})
+	w.patch(&schedulepb.SchedulePatch{TriggerImmediately: &schedulepb.TriggerImmediatelyRequest{}})
+	w.awaitRuns(func(runs map[string]int) bool { return len(runs) == 4 })
+	w.awaitIdle()
+	for name, workflowID := range map[string]string{
+		"caught-up": w.name + "-" + start.AddDate(0, 0, 2).Format(time.RFC3339),
+		"scheduled": w.name + "-" + today().Format(time.RFC3339),
+		"gate":      launch.GateID(w.name),
+		"catchup":   launch.CatchupID(w.name),
+	} {
+		w.save(name, &history.History{Events: w.events(workflowID, "")})
+	}
+	for name, prefix := range map[string]string{"reconcile": launch.ReconcileID(w.name), "ledger": launch.LedgerID(w.name), "handed-over": w.name + "-2"} {
+		w.save(name, &history.History{Events: w.events(w.newest(prefix, name == "handed-over"))})
+	}
+}
+
+// newest returns a completed workflow whose id begins so; an odd one is one of no midnight.
+func (w *world) newest(prefix string, odd bool) (workflowID, runID string) {
+	w.t.Helper()
+	page, err := w.temporal.ListWorkflow(w.ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: "default",
+		Query: fmt.Sprintf(`WorkflowId STARTS_WITH %q AND ExecutionStatus = "Completed"`, prefix)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, each := range page.GetExecutions() {
+		if id := each.GetExecution().GetWorkflowId(); !odd || !strings.HasSuffix(id, "T00:00:00Z") {
+			return id, each.GetExecution().GetRunId()
+		}
+	}
+	w.t.Fatalf("no workflow begins with %s", prefix)
+	return "", ""
 }
 
 func answer404(w http.ResponseWriter, _ *http.Request) bool {

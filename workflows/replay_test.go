@@ -24,7 +24,11 @@ func replay(data []byte) error {
 	}
 	id := recorded.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()
 	r := worker.NewWorkflowReplayer()
-	r.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: launch.RunType})
+	for name, function := range map[string]any{
+		launch.RunType: Run, launch.GateType: Gate, BackfillType: Backfill, ReconcileType: Reconcile, LedgerType: Ledger,
+	} {
+		r.RegisterWorkflowWithOptions(function, workflow.RegisterOptions{Name: name})
+	}
 	return r.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), recorded,
 		worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id}})
 }
