@@ -268,7 +268,7 @@ func TestDocumentedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(set.Names()) != 4 || set.Close() != nil {
+	if len(set.Names()) != 5 || set.Close() != nil {
 		t.Error(set.Names())
 	}
 }

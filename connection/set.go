@@ -11,7 +11,6 @@
 //	      headers: { X-Client: tranche }         # sent to this host only
 //	      bearer: "${SHOP_TOKEN}"                # or basic: { username: reader, password: "${PW}" }
 //	      api_key: { header: X-Key, value: "${KEY}" } # or { query: key, value: "${KEY}" }
-//	      oauth2: { token_url: "https://auth.example.com/token", client_id: tranche, client_secret: "${SECRET}", scopes: [read] }
 //	      timeout: 30s              # to connect, and then for the answer's header; default 30s
 //	      idle_timeout: 30s         # for each KiB of the answer's body; default 30s
 //	      requests_per_second: 10   # of each worker process; default: no limit
@@ -23,6 +22,10 @@
 //	      throttle_on_status: [509] # a wait here, beside 429
 //	      maximum_retry_after: 1h   # caps what the API may ask for; default 1h
 //	      circuit_breaker: { consecutive_failures: 5, cool_down: 60s } # the default; or off
+//	  partner:
+//	    http:
+//	      base_url: https://partner.example.com
+//	      oauth2: { token_url: "https://auth.example.com/token", client_id: tranche, client_secret: "${SECRET}", scopes: [read] }
 //	  analytics: { postgres: { url: "postgres://reader@db.example.com/sales", password: "${DB_PASSWORD}" } }
 //	  local: { sqlite: { path: ./tranche.db } }  # relative to this file
 //	  lake: { files: { url: "s3://bucket/prefix?region=eu-west-1" } } # or gs://bucket/prefix, or a local folder
