@@ -16,15 +16,23 @@ import (
 // WakeNext tells the run of the next interval, if one is open, that it may look at the past again. By the
 // definition of another grid the next interval ends elsewhere; its run finds out by itself.
 func (a *Activities) WakeNext(ctx context.Context, of step.Neighbours) error {
-	grid, err := of.Definition.Grid()
+	spec, err := of.Definition.GridSpec()
 	if err != nil {
 		return badSchedule(err)
 	}
-	next, ok := grid.Next(of.Interval.End)
+	return a.wakeAfter(ctx, of.Definition.Name, spec, of.Interval)
+}
+
+func (a *Activities) wakeAfter(ctx context.Context, pipelineName string, spec interval.Spec, of interval.Interval) error {
+	grid, err := interval.New(spec)
+	if err != nil {
+		return badSchedule(err)
+	}
+	next, ok := grid.Next(of.End)
 	if !ok {
 		return nil
 	}
-	id := step.WorkflowID(of.Definition.Name, next)
+	id := step.WorkflowID(pipelineName, next)
 	if err := a.temporal.SignalWorkflow(ctx, id, "", step.SignalPast, nil); err != nil && !gone(err) {
 		return fmt.Errorf("tell %s that the interval before it has ended: %w", id, err)
 	}

@@ -73,10 +73,25 @@ func (r *reconciliation) run(ctx context.Context) error {
 	}
 	r.result.Expected, r.result.Loaded, r.result.Accepted, r.result.Failed = plan.Expected, plan.Loaded, plan.Accepted, plan.Failed
 	r.result.Open, r.result.Missing, r.result.Recent = plan.Open, plan.Missing, plan.Recent
-	if r.result.Note = strings.Join(r.notes, "; "); r.result.Note == "" {
-		r.result.Note = "nothing is missing"
-	}
+	r.result.MissingRange, r.result.MissingIntervals = plan.MissingRange(), plan.NewestMissing()
+	r.result.Note = strings.Join(append([]string{r.standing()}, r.notes...), "; ")
 	return nil
+}
+
+// standing says in a few words what is missing, and what has failed.
+func (r *reconciliation) standing() string {
+	text := "nothing is missing"
+	if within := r.result.MissingRange; r.result.Missing > 0 && within != nil {
+		text = fmt.Sprintf("%d missing, that start from %s to %s", r.result.Missing,
+			within.From.UTC().Format(time.RFC3339), within.To.Add(-time.Second).UTC().Format(time.RFC3339))
+		if r.result.Missing == 1 {
+			text = "1 missing, that starts at " + within.From.UTC().Format(time.RFC3339)
+		}
+	}
+	if r.result.Failed > 0 {
+		text += fmt.Sprintf("; %d failed", r.result.Failed)
+	}
+	return text
 }
 
 // history returns the grids of the ledger, to which that of the Schedule is added if it is not there: whoever
@@ -191,12 +206,27 @@ func (r *reconciliation) closeBooks(ctx context.Context, plan *gaps.Plan) error 
 		}
 		if found[i].booked {
 			r.note("%s: %s", candidates[i], found[i].note)
+			r.wakeNext(ctx, candidates[i])
 		}
 	}
 	if shown := 3; len(r.notes) > shown {
 		r.notes = append(r.notes[:shown], fmt.Sprintf("and %d more runs had ended without an outcome", len(r.notes)-shown))
 	}
 	return nil
+}
+
+// wakeNext has the run of the next interval look at this one, whose own run did not live to tell it.
+func (r *reconciliation) wakeNext(ctx context.Context, of interval.Interval) {
+	if !r.watched.Schedule.DependsOnPast {
+		return
+	}
+	spec, err := specOf(r.watched.Pipeline, r.watched.Schedule)
+	if err == nil {
+		err = r.activities.wakeAfter(ctx, r.watched.Pipeline, spec, of)
+	}
+	if err != nil { // it looks by itself, later
+		activity.GetLogger(ctx).Warn("could not tell the run of the next interval", "pipeline", r.watched.Pipeline, "interval", of.String(), "reason", err)
+	}
 }
 
 // tell records missed deadlines, and tells of those of which nobody was told before.

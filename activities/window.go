@@ -22,8 +22,9 @@ const (
 	// windowBeat is how often a window says how far it is. What has happened since is found out again by its
 	// successor, if the worker is lost.
 	windowBeat = time.Second
-	// windowTime is after how long a window returns even if not enough runs have ended.
-	windowTime = time.Hour
+	// windowTime is after how long a window returns even if not enough runs have ended: only then does the
+	// workflow, and whoever looks at it, hear how far it is.
+	windowTime = 30 * time.Second
 	// awaitRetry is how long to wait after Temporal could not be asked for a run.
 	awaitRetry = time.Second
 )

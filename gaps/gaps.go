@@ -256,6 +256,19 @@ func (p *Plan) Strike(candidate interval.Interval, open bool, outcome string) {
 	}
 }
 
+// MissingRange bounds the missing intervals, by their starts; nil when none is.
+func (p *Plan) MissingRange() *step.Range {
+	if p.Missing <= 0 {
+		return nil
+	}
+	return p.missing.rest(p.struck)
+}
+
+// NewestMissing returns the newest missing intervals, at most Sample, in order.
+func (p *Plan) NewestMissing() []interval.Interval {
+	return slices.DeleteFunc(p.newest.list(), func(iv interval.Interval) bool { return slices.Contains(p.struck, iv) })
+}
+
 // Decision is what is to be started, and why that and no more.
 type Decision struct {
 	// Start bounds the intervals to start, by their starts; nil: none. Only the missing ones among them are.

@@ -97,6 +97,9 @@ type Reconciled struct {
 	Missing  int64 `json:"missing"`
 	// Recent ticks are the Schedule's own: their runs may be about to start.
 	Recent int64 `json:"recent"`
+	// MissingRange bounds the missing intervals, MissingIntervals are the newest of them; at most 100.
+	MissingRange     *Range              `json:"missing_range,omitempty"`
+	MissingIntervals []interval.Interval `json:"missing_intervals,omitempty"`
 	// Catchup bounds, by their starts, the missing intervals that are to be started; nil: none are.
 	Catchup *Range `json:"catchup,omitempty"`
 	// Late intervals have missed the deadline and were not told of before; at most 100.

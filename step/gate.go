@@ -74,7 +74,8 @@ type SlotSignal struct {
 	Class int       `json:"class,omitempty"`
 	Start time.Time `json:"start,omitzero"`
 	// Limit is the number of slots by the run's own definition, InOrder says that it lets runs begin oldest
-	// first whatever their class. The newest run that has asked decides; Began is when that began.
+	// first whatever their class. The newest run that has asked decides; Began is when that began. A signal
+	// without a Seat says just that: the definition was applied then.
 	Limit   int       `json:"limit,omitempty"`
 	InOrder bool      `json:"in_order,omitempty"`
 	Began   time.Time `json:"began,omitzero"`

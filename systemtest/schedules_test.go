@@ -508,6 +508,32 @@ func TestOperatorInTheUI(t *testing.T) {
 	})
 }
 
+// TestBackfillIntoTheFuture: the backfill button with an end in the future starts runs before their intervals are over.
+// They wait, or they would load what the source has of them so far, and the real ticks would find their ids taken.
+func TestBackfillIntoTheFuture(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	a.intercept(func(out http.ResponseWriter, r *http.Request) bool {
+		to, err := time.Parse(time.RFC3339, r.URL.Query().Get("to"))
+		rows := 1
+		if err != nil || time.Now().Before(to) {
+			rows = 0 // as a source that does not know the future
+		}
+		writePage(out, r, rows, "row")
+		return true
+	})
+	w.worker(w.connect(a.URL))
+	start := ago(0)
+	w.apply(w.ticking(every(start, ", catchup: all")))
+	from := start.Add(8 * beat)
+	w.patch(&schedulepb.SchedulePatch{BackfillRequest: []*schedulepb.BackfillRequest{{
+		StartTime: timestamppb.New(from), EndTime: timestamppb.New(from.Add(4 * beat)), OverlapPolicy: enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
+	}}})
+	w.awaitLoaded(beats(t, start), start, from.Add(6*beat))
+	w.onceEach()
+}
+
 // awaitRuns waits until the pipeline's runs are as wanted.
 func (w *world) awaitRuns(enough func(runs map[string]int) bool) {
 	w.t.Helper()

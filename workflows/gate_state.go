@@ -38,9 +38,12 @@ type gate struct {
 
 // handle takes one signal in.
 func (g *gate) handle(s step.SlotSignal, now time.Time) {
-	if s.Release {
+	switch {
+	case s.Release:
 		g.free(s.Seat)
-	} else {
+	case s.Seat == step.Seat{}:
+		g.hear(s)
+	default:
 		g.ask(s, now)
 	}
 	g.fill(now)
@@ -49,10 +52,15 @@ func (g *gate) handle(s step.SlotSignal, now time.Time) {
 	}
 }
 
-func (g *gate) ask(s step.SlotSignal, now time.Time) {
+// hear takes over limit and order, unless a newer run or a newer apply has decided them.
+func (g *gate) hear(s step.SlotSignal) {
 	if g.state.Limit == 0 || !s.Began.Before(g.state.Decided) {
 		g.decide(s)
 	}
+}
+
+func (g *gate) ask(s step.SlotSignal, now time.Time) {
+	g.hear(s)
 	if of(g.state.Holders, s.Seat) >= 0 {
 		g.grants = append(g.grants, s.Seat) // the grant was lost
 		return
@@ -85,7 +93,7 @@ func (g *gate) takeOver(holder int, seat step.Seat) {
 	g.grants = append(g.grants, seat)
 }
 
-// decide takes over what the newest run says of limit and order.
+// decide takes over what the newest run, or a newer apply, says of limit and order.
 func (g *gate) decide(s step.SlotSignal) {
 	g.state.Limit, g.state.Decided = max(1, s.Limit), s.Began
 	if g.state.InOrder != s.InOrder {

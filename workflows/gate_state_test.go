@@ -289,3 +289,27 @@ func TestGateDetails(t *testing.T) {
 		t.Errorf("of an empty gate:\n%s", text)
 	}
 }
+
+// TestAnApplyDecidesTheLimit: it holds at once, and a run that began before the apply does not turn it back.
+func TestAnApplyDecidesTheLimit(t *testing.T) {
+	t.Parallel()
+	var g gate
+	for n := range 4 {
+		g.handle(asks(step.Catchup, n, 3), epoch)
+	}
+	g.handle(step.SlotSignal{Limit: 1, Began: epoch.Add(time.Hour)}, epoch)
+	g.handle(asks(step.Catchup, 4, 3), epoch)
+	g.handle(gives(asks(step.Catchup, 0, 3)), epoch)
+	g.handle(gives(asks(step.Catchup, 1, 3)), epoch)
+	if holders, waiters := days(g.state.Holders), days(g.state.Waiters); holders != "2" || waiters != "3 4" {
+		t.Errorf("%s have a slot and %s wait, want 2, and 3 4", holders, waiters)
+	}
+	g.handle(step.SlotSignal{Limit: 3, Began: epoch.Add(2 * time.Hour)}, epoch)
+	if holders := days(g.state.Holders); holders != "2 3 4" {
+		t.Errorf("with three slots again %s have one, want 2 3 4", holders)
+	}
+	g.handle(step.SlotSignal{Limit: 1, Began: epoch}, epoch)
+	if g.state.Limit != 3 {
+		t.Errorf("an older apply sets the limit to %d", g.state.Limit)
+	}
+}

@@ -43,8 +43,9 @@ func (r ReconcileResult) Failure() error {
 // reconcileWidth is how many pipelines are reconciled at a time.
 const reconcileWidth = 4
 
-// reportedLate bounds the late intervals in a result, over all pipelines: each was told of when it was found.
-const reportedLate = 100
+// reported bounds the late and the missing intervals in a result, over all pipelines: a payload is not to grow with
+// them. Each late one was told of when it was found, and the missing ones are counted.
+const reported = 100
 
 // Reconcile compares what is expected of each pipeline with what its ledger and Temporal know, and has what is
 // missing started, as the pipeline's `catchup` says. Two of them at a time do no harm.
@@ -75,10 +76,13 @@ func Reconcile(ctx workflow.Context, input ReconcileInput) (ReconcileResult, err
 		})
 	}
 	group.Wait(ctx)
-	left := reportedLate
+	late, missing := reported, reported
 	for i := range r.found {
-		r.found[i].Late = r.found[i].Late[:min(left, len(r.found[i].Late))]
-		left -= len(r.found[i].Late)
+		found := &r.found[i]
+		found.Late = found.Late[:min(late, len(found.Late))]
+		late -= len(found.Late)
+		found.MissingIntervals = found.MissingIntervals[len(found.MissingIntervals)-min(missing, len(found.MissingIntervals)):]
+		missing -= len(found.MissingIntervals)
 	}
 	workflow.SetCurrentDetails(ctx, r.details())
 	return ReconcileResult{Pipelines: r.found}, ctx.Err()

@@ -30,6 +30,9 @@ func (r *run) leave(ctx workflow.Context, outcome string) {
 	if r.input.Kind == step.Scheduled && schedule.Lookback > 0 && outcome == step.OutcomeLoaded {
 		r.lookBack(ctx, neighbours)
 	}
+	// A slot that was granted as the run ended, a word of the run before: nobody needs them any more.
+	drain(workflow.GetSignalChannel(ctx, step.SignalGranted))
+	drain(workflow.GetSignalChannel(ctx, step.SignalPast))
 }
 
 // tell has something told that others find out by themselves, too.

@@ -27,17 +27,21 @@ func (r *run) begin(ctx workflow.Context) error {
 	return nil
 }
 
-// awaitDelay sleeps until a scheduled run is due, that long after its tick.
+// awaitDelay sleeps until the run is due: its interval must be over and, for a scheduled run, the delay after its
+// tick. A Schedule that is told to backfill the future starts its runs now (server v1.32.1): what they would load
+// of an interval that goes on would stay incomplete.
 func (r *run) awaitDelay(ctx workflow.Context) error {
-	delay := r.input.Definition.Schedule.Delay.Std()
-	due := r.owner.Interval.End.Add(delay)
+	due, why := r.owner.Interval.End, "its interval is not over before"
+	if delay := r.input.Definition.Schedule.Delay; r.input.Kind == step.Scheduled && delay > 0 {
+		due, why = due.Add(delay.Std()), fmt.Sprintf("it begins %s after its tick", delay)
+	}
 	left := due.Sub(workflow.Now(ctx))
-	if r.input.Kind != step.Scheduled || delay <= 0 || left <= 0 {
+	if left <= 0 {
 		return nil
 	}
 	until := due.UTC().Format(time.RFC3339)
-	r.await(ctx, fmt.Sprintf("waits until %s: it begins %s after its tick", until, r.input.Definition.Schedule.Delay))
-	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "delay, until " + until}).Get(ctx, nil)
+	r.await(ctx, fmt.Sprintf("waits until %s: %s", until, why))
+	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "due at " + until}).Get(ctx, nil)
 }
 
 // awaitPast waits until the interval before is loaded or accepted, where the pipeline wants that. The run of that

@@ -133,6 +133,8 @@ func TestDelay(t *testing.T) {
 		{step.Scheduled, day.End, 30 * time.Minute},
 		{step.Scheduled, day.End.Add(29 * time.Minute), time.Minute},
 		{step.Scheduled, day.End.Add(time.Hour), 0},
+		{step.Scheduled, day.End.Add(-time.Hour), 90 * time.Minute}, // by a backfill into the future
+		{step.Manual, day.End.Add(-time.Hour), time.Hour},
 		{step.Manual, day.End, 0},
 		{step.Catchup, day.End, 0},
 	} {
