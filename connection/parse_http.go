@@ -17,10 +17,10 @@ func (d *decoder) http(node *yaml.Node, path string) (httpSettings, bool) {
 	s := httpSettings{header: http.Header{}, failures: defaultFailures, coolDown: defaultCoolDown}
 	timeout, idle := pipeline.Duration(defaultTimeout), pipeline.Duration(defaultIdleTimeout)
 	longest := pipeline.Duration(defaultLongestWait)
-	statuses := map[int]string{}
+	statuses, headers := map[int]string{}, http.Header{}
 	seen := d.mapping(node, path, fields{
 		"base_url":            func(n *yaml.Node, p string) { s.base = d.baseURL(n, p) },
-		"headers":             func(n *yaml.Node, p string) { d.headers(n, p, s.header) },
+		"headers":             func(n *yaml.Node, p string) { d.headers(n, p, headers) },
 		"bearer":              func(n *yaml.Node, p string) { s.header.Set("Authorization", "Bearer "+d.token(n, p)) },
 		"basic":               func(n *yaml.Node, p string) { d.basic(n, p, s.header) },
 		"api_key":             func(n *yaml.Node, p string) { d.apiKey(n, p, &s) },
@@ -39,7 +39,10 @@ func (d *decoder) http(node *yaml.Node, path string) (httpSettings, bool) {
 	})
 	s.timeout, s.idleTimeout, s.answers.longest = timeout.Std(), idle.Std(), longest.Std()
 	d.required(seen, node, path, "base_url", "https://api.example.com/v1")
-	d.oneAuthorization(node, path, seen)
+	d.oneAuthorization(node, path, seen, headers)
+	for name, values := range headers {
+		s.header[name] = values
+	}
 	if seen["burst"] && !seen["requests_per_second"] {
 		d.problem(node, path, CodeConflict, "burst means something only with requests_per_second")
 	}
@@ -50,8 +53,11 @@ func (d *decoder) http(node *yaml.Node, path string) (httpSettings, bool) {
 }
 
 // oneAuthorization refuses two credentials of which the last one read would win.
-func (d *decoder) oneAuthorization(node *yaml.Node, path string, seen map[string]bool) {
+func (d *decoder) oneAuthorization(node *yaml.Node, path string, seen map[string]bool, headers http.Header) {
 	var set []string
+	if headers.Get("Authorization") != "" {
+		set = append(set, "headers")
+	}
 	for _, key := range []string{"bearer", "basic", "oauth2"} {
 		if seen[key] {
 			set = append(set, key)
