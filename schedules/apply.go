@@ -109,10 +109,8 @@ func (s *Schedules) create(ctx context.Context, change *Change, ledger Ledger) (
 		Namespace: s.temporal.Namespace, ScheduleId: launch.ScheduleID(change.Pipeline), RequestId: uuid.NewString(),
 		Schedule: change.want.schedule, Memo: memo, SearchAttributes: attributes,
 	})
-	var exists *serviceerror.WorkflowExecutionAlreadyStarted
-	var taken *serviceerror.AlreadyExists
 	switch {
-	case errors.As(err, &exists), errors.As(err, &taken):
+	case taken(err):
 		return nil, errOverwritten
 	case err != nil:
 		return nil, fmt.Errorf("create the Schedule of %s: %w", change.Pipeline, err)

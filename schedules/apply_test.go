@@ -271,7 +271,7 @@ func TestOrphans(t *testing.T) {
 	p, other := newPlace(t), newPlace(t)
 	other.apply(other.source(`cron: "0 0 * * *", start_date: 2026-01-01`, ""))
 	for {
-		plan, err := p.schedules.Plan(p.ctx, []Source{p.source(`cron: "0 0 * * *", start_date: 2026-01-01`, "")})
+		plan, err := p.schedules.Plan(p.ctx, []Source{p.source(`cron: "0 0 * * *", start_date: 2026-01-01`, "")}, 0)
 		if err != nil {
 			t.Fatal(err) // also when the list does not know it in time
 		}

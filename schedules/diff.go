@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/api/common/v1"
 	schedulepb "go.temporal.io/api/schedule/v1"
+	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/proto"
 
@@ -26,50 +27,60 @@ type Difference struct {
 	Becomes string `json:"becomes,omitempty"`
 }
 
-// differences lists in what a Schedule is not as it should be.
+// differences lists in what a pipeline's Schedule is not as it should be.
 func differences(current *Schedule, want *desired) ([]Difference, error) {
-	var found []Difference
-	add := func(path string, was, becomes any) {
-		if w, b := oneLine(was), oneLine(becomes); w != b {
-			found = append(found, Difference{path, w, b})
-		}
-	}
 	definition, err := diffDefinitions(current.Definition(), want.definition)
 	if err != nil {
 		return nil, err
 	}
-	found = append(found, definition...)
-
-	is, wanted := current.Current, want.schedule
-	was, becomes := canonical(is.GetSpec()), canonical(wanted.GetSpec())
-	add("start time", stamp(was.GetStartTime()), stamp(becomes.GetStartTime()))
-	add("end time", stamp(was.GetEndTime()), stamp(becomes.GetEndTime()))
-	add("spec jitter", was.GetJitter().AsDuration().String(), becomes.GetJitter().AsDuration().String())
-	if !sameTicks(was, becomes) {
-		found = append(found, Difference{"ticks", describeTicks(was), describeTicks(becomes)})
-	}
-	add("policy catchup window", is.GetPolicies().GetCatchupWindow().AsDuration().String(), wanted.GetPolicies().GetCatchupWindow().AsDuration().String())
-	add("policy overlap", is.GetPolicies().GetOverlapPolicy().String(), wanted.GetPolicies().GetOverlapPolicy().String())
-	add("policy pause on failure", is.GetPolicies().GetPauseOnFailure(), wanted.GetPolicies().GetPauseOnFailure())
-	add("remaining actions", limit(is.GetState()), limit(wanted.GetState()))
-
-	action, target := is.GetAction().GetStartWorkflow(), want.schedule.GetAction().GetStartWorkflow()
-	add("action workflow id", action.GetWorkflowId(), target.GetWorkflowId())
-	add("action workflow type", action.GetWorkflowType().GetName(), target.GetWorkflowType().GetName())
-	add("action task queue", action.GetTaskQueue().GetName(), target.GetTaskQueue().GetName())
-	add("action priority", action.GetPriority().GetPriorityKey(), target.GetPriority().GetPriorityKey())
-	add("action search attributes", texts(action.GetSearchAttributes().GetIndexedFields()), texts(target.GetSearchAttributes().GetIndexedFields()))
+	d := diffing{found: definition}
+	d.triggers(current.Current, want.schedule)
+	action, target := current.Current.GetAction().GetStartWorkflow(), want.schedule.GetAction().GetStartWorkflow()
+	d.action(action, target)
 	memoWas, memoBecomes := texts(action.GetMemo().GetFields()), texts(target.GetMemo().GetFields())
 	for _, key := range slices.Sorted(maps.Keys(union(memoWas, memoBecomes))) {
 		if len(definition) == 0 || key == memoCompiled {
-			add("action memo "+key, memoWas[key], memoBecomes[key])
+			d.add("action memo "+key, memoWas[key], memoBecomes[key])
 		}
 	}
 	if current.Input != nil && current.Unreadable == nil {
-		add("action input version", current.Input.Version, launch.Version)
-		add("action input mark_interval", current.Input.MarkInterval, want.marked)
+		d.add("action input version", current.Input.Version, launch.Version)
+		d.add("action input mark_interval", current.Input.MarkInterval, want.marked)
 	}
-	return found, nil
+	return d.found, nil
+}
+
+// diffing collects differences.
+type diffing struct{ found []Difference }
+
+func (d *diffing) add(path string, was, becomes any) {
+	if w, b := oneLine(was), oneLine(becomes); w != b {
+		d.found = append(d.found, Difference{path, w, b})
+	}
+}
+
+// triggers compares when two Schedules start something.
+func (d *diffing) triggers(is, wanted *schedulepb.Schedule) {
+	was, becomes := canonical(is.GetSpec()), canonical(wanted.GetSpec())
+	d.add("start time", stamp(was.GetStartTime()), stamp(becomes.GetStartTime()))
+	d.add("end time", stamp(was.GetEndTime()), stamp(becomes.GetEndTime()))
+	d.add("spec jitter", was.GetJitter().AsDuration().String(), becomes.GetJitter().AsDuration().String())
+	if !sameTicks(was, becomes) {
+		d.found = append(d.found, Difference{"ticks", describeTicks(was), describeTicks(becomes)})
+	}
+	d.add("policy catchup window", is.GetPolicies().GetCatchupWindow().AsDuration().String(), wanted.GetPolicies().GetCatchupWindow().AsDuration().String())
+	d.add("policy overlap", is.GetPolicies().GetOverlapPolicy().String(), wanted.GetPolicies().GetOverlapPolicy().String())
+	d.add("policy pause on failure", is.GetPolicies().GetPauseOnFailure(), wanted.GetPolicies().GetPauseOnFailure())
+	d.add("remaining actions", limit(is.GetState()), limit(wanted.GetState()))
+}
+
+// action compares what two Schedules start, but for the input and the memo.
+func (d *diffing) action(is, wanted *workflow.NewWorkflowExecutionInfo) {
+	d.add("action workflow id", is.GetWorkflowId(), wanted.GetWorkflowId())
+	d.add("action workflow type", is.GetWorkflowType().GetName(), wanted.GetWorkflowType().GetName())
+	d.add("action task queue", is.GetTaskQueue().GetName(), wanted.GetTaskQueue().GetName())
+	d.add("action priority", is.GetPriority().GetPriorityKey(), wanted.GetPriority().GetPriorityKey())
+	d.add("action search attributes", texts(is.GetSearchAttributes().GetIndexedFields()), texts(wanted.GetSearchAttributes().GetIndexedFields()))
 }
 
 // longestValue bounds a value in a difference: a reviewer wants to see that it changed, and the file has

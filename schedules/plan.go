@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trancheflow/tranche/interval"
@@ -53,13 +54,16 @@ func (c *Change) NeedsLedger() bool { return c.scheduled && c.Verb != Blocked }
 // Plan is what an apply does.
 type Plan struct {
 	Changes []Change `json:"changes"`
+	// Reconcilers are those of the task queues of these pipelines, sorted by queue.
+	Reconcilers []Reconciler `json:"reconcilers"`
 	// Orphans are pipelines with a Schedule and without a file. An apply leaves them alone.
 	Orphans []string `json:"orphans,omitempty"`
 }
 
 // HasChanges reports whether an apply of the plan would do anything.
 func (p *Plan) HasChanges() bool {
-	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Verb != Unchanged })
+	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Verb != Unchanged }) ||
+		slices.ContainsFunc(p.Reconcilers, func(r Reconciler) bool { return r.Verb != Unchanged })
 }
 
 // Source is a pipeline with the file it was read from.
@@ -69,10 +73,11 @@ type Source struct {
 	Definition *pipeline.Pipeline
 }
 
-// Plan compares the pipelines with the Schedules that are there. It changes nothing.
-func (s *Schedules) Plan(ctx context.Context, sources []Source) (*Plan, error) {
-	plan := &Plan{Changes: []Change{}}
-	with := map[string]bool{}
+// Plan compares the pipelines, and the reconcilers of their task queues, with the Schedules that are there. Zero for
+// reconcileEvery keeps what a reconciler has; a new one gets DefaultReconcileEvery. It changes nothing.
+func (s *Schedules) Plan(ctx context.Context, sources []Source, reconcileEvery time.Duration) (*Plan, error) {
+	plan := &Plan{Changes: []Change{}, Reconcilers: []Reconciler{}}
+	with, queues := map[string]bool{}, map[string]bool{}
 	for _, source := range sources {
 		change, err := s.plan(ctx, source)
 		if err != nil {
@@ -80,6 +85,16 @@ func (s *Schedules) Plan(ctx context.Context, sources []Source) (*Plan, error) {
 		}
 		plan.Changes = append(plan.Changes, *change)
 		with[source.Definition.Name] = true
+		if change.Verb != Blocked {
+			queues[change.TaskQueue()] = true
+		}
+	}
+	for _, queue := range slices.Sorted(maps.Keys(queues)) {
+		change, err := s.planReconciler(ctx, queue, reconcileEvery)
+		if err != nil {
+			return nil, err
+		}
+		plan.Reconcilers = append(plan.Reconcilers, *change)
 	}
 	names, err := s.Names(ctx)
 	if err != nil {
@@ -90,12 +105,7 @@ func (s *Schedules) Plan(ctx context.Context, sources []Source) (*Plan, error) {
 			plan.Orphans = append(plan.Orphans, name)
 		}
 	}
-	slices.SortFunc(plan.Changes, func(a, b Change) int {
-		if a.Pipeline < b.Pipeline {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(plan.Changes, func(a, b Change) int { return strings.Compare(a.Pipeline, b.Pipeline) })
 	return plan, nil
 }
 

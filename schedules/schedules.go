@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -122,22 +124,31 @@ const pageSize = 200
 // Names returns the pipelines that have a Schedule, with the ids of their Schedules. What was created or
 // deleted within the last moments may be missing or still there: the list comes from Temporal's index.
 func (s *Schedules) Names(ctx context.Context) (map[string]string, error) {
-	names := map[string]string{}
+	names, _, err := s.Listed(ctx)
+	return names, err
+}
+
+// Listed returns the same as Names and, sorted, the task queues that have a reconciler.
+func (s *Schedules) Listed(ctx context.Context) (names map[string]string, queues []string, err error) {
+	names = map[string]string{}
 	request := &workflowservice.ListSchedulesRequest{Namespace: s.temporal.Namespace, MaximumPageSize: pageSize}
 	for {
 		page, err := patiently(ctx, func(ctx context.Context) (*workflowservice.ListSchedulesResponse, error) {
 			return s.temporal.WorkflowService().ListSchedules(ctx, request)
 		})
 		if err != nil {
-			return nil, fmt.Errorf("list the Schedules of namespace %s: %w", s.temporal.Namespace, err)
+			return nil, nil, fmt.Errorf("list the Schedules of namespace %s: %w", s.temporal.Namespace, err)
 		}
 		for _, each := range page.GetSchedules() {
 			if name := launch.MemoText(each.GetMemo(), launch.MemoPipeline); name != "" {
 				names[name] = each.GetScheduleId()
+			} else if queue, is := strings.CutPrefix(each.GetScheduleId(), launch.ReconcileID("")); is {
+				queues = append(queues, queue)
 			}
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return names, nil
+			slices.Sort(queues)
+			return names, queues, nil
 		}
 	}
 }

@@ -114,7 +114,7 @@ steps:
 // plan plans one pipeline and returns its change.
 func (p *place) plan(source Source) Change {
 	p.t.Helper()
-	plan, err := p.schedules.Plan(p.ctx, []Source{source})
+	plan, err := p.schedules.Plan(p.ctx, []Source{source}, 0)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -40,13 +40,17 @@ func (p *program) planCommand() *cli.Command {
 		Description: `Compares the given pipelines with the Schedules that are there. Nothing is changed.
 
 Example: starter schedules plan pipelines`,
-		Flags:  append(dial.Flags(), jsonFlag()),
+		Flags:  append(dial.Flags(), jsonFlag(), reconcileEveryFlag()),
 		Action: p.plan,
 	}
 }
 
 // planned reads the pipelines and plans their Schedules.
 func (p *program) planned(c *cli.Context) (*online, *schedules.Schedules, *schedules.Plan, error) {
+	every, err := reconcileEvery(c)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	paths := c.Args().Slice()
 	if len(paths) == 0 {
 		paths = []string{"."}
@@ -67,7 +71,7 @@ func (p *program) planned(c *cli.Context) (*online, *schedules.Schedules, *sched
 		return nil, nil, nil, err
 	}
 	made := schedules.New(o.Temporal)
-	plan, err := made.Plan(c.Context, sources)
+	plan, err := made.Plan(c.Context, sources, every)
 	if err != nil {
 		o.Close()
 		return nil, nil, nil, err
@@ -96,8 +100,6 @@ func (p *program) plan(c *cli.Context) error {
 	}
 }
 
-const defaultReconcileEvery = 5 * time.Minute
-
 // Bounds of --reconcile-every.
 const (
 	leastReconcileEvery = 5 * time.Second
@@ -121,15 +123,24 @@ Example: starter schedules apply pipelines`,
 }
 
 func reconcileEveryFlag() cli.Flag {
-	return &cli.DurationFlag{Name: "reconcile-every", Value: defaultReconcileEvery, EnvVars: []string{"TRANCHE_RECONCILE_EVERY"},
-		Usage: "how often missing intervals and missed deadlines are looked for"}
+	return &cli.DurationFlag{Name: "reconcile-every", EnvVars: []string{"TRANCHE_RECONCILE_EVERY"},
+		Usage:       "how often missing intervals and missed deadlines are looked for",
+		DefaultText: "as it is; " + schedules.DefaultReconcileEvery.String() + " for a new task queue"}
+}
+
+// reconcileEvery returns what the command line says about the reconcilers; zero: nothing.
+func reconcileEvery(c *cli.Context) (time.Duration, error) {
+	if !c.IsSet("reconcile-every") {
+		return 0, nil
+	}
+	every := c.Duration("reconcile-every")
+	if every < leastReconcileEvery || every > mostReconcileEvery || every%time.Second != 0 {
+		return 0, usagef("--reconcile-every %s: it must be whole seconds from %s to %s", every, leastReconcileEvery, mostReconcileEvery)
+	}
+	return every, nil
 }
 
 func (p *program) apply(c *cli.Context) error {
-	every := c.Duration("reconcile-every")
-	if every < leastReconcileEvery || every > mostReconcileEvery || every%time.Second != 0 {
-		return usagef("--reconcile-every %s: it must be whole seconds from %s to %s", every, leastReconcileEvery, mostReconcileEvery)
-	}
 	o, made, plan, err := p.planned(c)
 	if err != nil {
 		return err
@@ -140,7 +151,7 @@ func (p *program) apply(c *cli.Context) error {
 			return err
 		}
 	}
-	report := p.applyAll(c.Context, o, made, plan, every)
+	report := p.applyAll(c.Context, o, made, plan)
 	if c.Bool("json") {
 		if err := p.printJSON(report); err != nil {
 			return err
@@ -152,12 +163,19 @@ func (p *program) apply(c *cli.Context) error {
 // applyReport is the JSON of `schedules apply`.
 type applyReport struct {
 	Applied []schedules.Applied `json:"applied"`
-	Failed  []failedApply       `json:"failed"`
-	Orphans []string            `json:"orphans,omitempty"`
+	// Reconcilers says what was done with those of the task queues.
+	Reconcilers []appliedReconciler `json:"reconcilers"`
+	Failed      []failedApply       `json:"failed"`
+	Orphans     []string            `json:"orphans,omitempty"`
 	// Reconciled says how the intervals of the pipelines that changed stand.
 	Reconciled []reconciled `json:"reconciled,omitempty"`
 
 	failure error
+}
+
+type appliedReconciler struct {
+	TaskQueue string         `json:"task_queue"`
+	Verb      schedules.Verb `json:"verb"`
 }
 
 type failedApply struct {
@@ -166,8 +184,8 @@ type failedApply struct {
 }
 
 // applyAll goes through the plan. What fails for one pipeline does not keep the others from theirs.
-func (p *program) applyAll(ctx context.Context, o *online, made *schedules.Schedules, plan *schedules.Plan, every time.Duration) *applyReport {
-	report := &applyReport{Applied: []schedules.Applied{}, Failed: []failedApply{}, Orphans: plan.Orphans}
+func (p *program) applyAll(ctx context.Context, o *online, made *schedules.Schedules, plan *schedules.Plan) *applyReport {
+	report := &applyReport{Applied: []schedules.Applied{}, Reconcilers: []appliedReconciler{}, Failed: []failedApply{}, Orphans: plan.Orphans}
 	queues := &queues{online: o, served: map[string]error{}}
 	touched := map[string][]string{}
 	for _, change := range plan.Changes {
@@ -187,10 +205,8 @@ func (p *program) applyAll(ctx context.Context, o *online, made *schedules.Sched
 			fmt.Fprintf(p.talk, "%s: %sd, %s compared with the server's listing\n", change.Pipeline, change.Verb, plural(applied.Checked, "coming tick"))
 		}
 	}
+	p.applyReconcilers(ctx, made, plan, touched, report)
 	for _, queue := range sortedKeys(touched) {
-		if err := made.EnsureReconciler(ctx, queue, every); err != nil {
-			report.failure = errors.Join(report.failure, err)
-		}
 		if len(touched[queue]) == 0 || queues.serves(ctx, queue) != nil {
 			continue
 		}
@@ -200,6 +216,24 @@ func (p *program) applyAll(ctx context.Context, o *online, made *schedules.Sched
 		p.talkReconciled(found)
 	}
 	return report
+}
+
+// applyReconcilers sees to the reconcilers of the task queues on which a pipeline has its Schedule now.
+func (p *program) applyReconcilers(ctx context.Context, made *schedules.Schedules, plan *schedules.Plan, touched map[string][]string, report *applyReport) {
+	for _, change := range plan.Reconcilers {
+		if _, is := touched[change.TaskQueue]; !is {
+			continue
+		}
+		done, err := made.ApplyReconciler(ctx, change)
+		if err != nil {
+			report.failure = errors.Join(report.failure, err)
+			continue
+		}
+		report.Reconcilers = append(report.Reconcilers, appliedReconciler{change.TaskQueue, done})
+		if done != schedules.Unchanged {
+			fmt.Fprintf(p.talk, "reconciler of task queue %s: %sd, looks every %s\n", change.TaskQueue, done, change.Every)
+		}
+	}
 }
 
 func (p *program) applyOne(ctx context.Context, o *online, made *schedules.Schedules, change schedules.Change, queues *queues) (schedules.Applied, error) {

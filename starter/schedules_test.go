@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/schedules"
 )
 
@@ -70,14 +71,22 @@ func TestPrintPlan(t *testing.T) {
 			{Pipeline: "orders", File: "orders.yaml", Verb: schedules.Update, Notes: []string{"next tick 2026-01-16T00:00:00Z"},
 				Differences: []schedules.Difference{{Path: "schedule.cron", Was: `"0 * * * *"`, Becomes: `"0 0 * * *"`}, {Path: "owner", Becomes: `"data"`}}},
 		},
+		Reconcilers: []schedules.Reconciler{
+			{TaskQueue: "calm", Verb: schedules.Unchanged, Every: pipeline.Duration(time.Minute)},
+			{TaskQueue: "tranche", Verb: schedules.Update, Every: pipeline.Duration(10 * time.Second), Notes: []string{"paused: the warehouse moves"},
+				Differences: []schedules.Difference{{Path: "every", Was: "5m0s", Becomes: "10s"}}},
+		},
 		Orphans: []string{"old"},
 	})
 	want := `orders (orders.yaml): update
   schedule.cron  "0 * * * *"  → "0 0 * * *"
   owner          (none)       → "data"
   - next tick 2026-01-16T00:00:00Z
-Schedules without a file here, left alone: old
-0 to create, 1 to update, 1 unchanged, 0 blocked.
+reconciler of task queue tranche, every 10s: update
+  every  5m0s  → 10s
+  - paused: the warehouse moves
+Schedules without a file here, which go on running and are left alone: old
+0 to create, 1 to update, 1 unchanged, 0 blocked; 1 reconciler to create or update.
 `
 	if err != nil || out.String() != want {
 		t.Errorf("printed %s, %v", out.String(), err)
