@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/trancheflow/tranche/interval"
 	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/step"
@@ -81,7 +80,17 @@ func (s *Schedules) apply(ctx context.Context, change *Change, ledger Ledger) (A
 			return applied, err
 		}
 	}
-	applied.Checked, err = s.verify(ctx, change.want)
+	if change.Verb == Update {
+		if err := s.tellGate(ctx, change, written); err != nil {
+			return applied, err
+		}
+	}
+	if applied.Checked, err = s.verify(ctx, change.want); errors.Is(err, errWrongTicks) {
+		// Unless what was listed is another Schedule than the one that was written.
+		if _, overwritten := s.readBack(ctx, change); overwritten != nil {
+			err = overwritten
+		}
+	}
 	return applied, err
 }
 
@@ -188,6 +197,23 @@ func (s *Schedules) replace(ctx context.Context, change *Change) (*Schedule, err
 	return s.readBack(ctx, change)
 }
 
+// tellGate lets the limits that were applied hold at once, also for runs that wait already: those carry the
+// definition that they were started with. A pipeline whose gate is closed needs nobody to be told.
+func (s *Schedules) tellGate(ctx context.Context, change *Change, written *Schedule) error {
+	was, is := change.limits, change.want.definition.Schedule
+	if was == nil || was.MaxActiveRuns == is.MaxActiveRuns && was.DependsOnPast == is.DependsOnPast {
+		return nil
+	}
+	err := s.temporal.SignalWorkflow(ctx, launch.GateID(change.Pipeline), "", step.SignalSlot, step.SlotSignal{
+		Limit: is.MaxActiveRuns, InOrder: is.DependsOnPast, Began: written.Info.GetUpdateTime().AsTime(),
+	})
+	var closed *serviceerror.NotFound
+	if err != nil && !errors.As(err, &closed) {
+		return fmt.Errorf("the Schedule of %s is applied, but its gate has not heard of max_active_runs %d; the next run tells it: %w", change.Pipeline, is.MaxActiveRuns, err)
+	}
+	return nil
+}
+
 // record has the ledger hear of the schedule that holds now. If that fails, the reconciler does it.
 func (s *Schedules) record(ctx context.Context, change *Change, written *Schedule, ledger Ledger) error {
 	request := gridRequest(change.want.definition)
@@ -216,81 +242,4 @@ func (s *Schedules) Delete(ctx context.Context, current *Schedule) error {
 		return fmt.Errorf("delete the Schedule of %s: %w", current.Pipeline, err)
 	}
 	return nil
-}
-
-// verified is how many coming ticks are compared with the server's listing: as many as it lists at a time.
-const verified = 1000
-
-// verifiedYears bounds how far ahead they are looked for.
-const verifiedYears = 10
-
-// verify compares the coming ticks with what the server itself says that the Schedule will fire at, and so,
-// for compiled ticks, the days around the coming clock changes. It returns how many were compared.
-func (s *Schedules) verify(ctx context.Context, want *desired) (int, error) {
-	grid, err := want.definition.Grid()
-	if err != nil {
-		return 0, err
-	}
-	now := s.now().Truncate(time.Second)
-	until := now.AddDate(verifiedYears, 0, 0)
-	if exact := want.ticks.Exact; !exact.IsZero() && exact.Before(until) {
-		until = exact
-	}
-	checked, err := s.verifyFrom(ctx, want, grid, now, until)
-	if err != nil || want.ticks.Plain {
-		return checked, err
-	}
-	const around = 36 * time.Hour
-	for change := range interval.ClockChanges(grid.Location(), now.Add(around), until.Add(-around)) {
-		more, err := s.verifyFrom(ctx, want, grid, change.Add(-around), change.Add(around))
-		if err != nil {
-			return checked, err
-		}
-		checked += more
-	}
-	return checked, nil
-}
-
-// verifyFrom compares the ticks after an instant, up to another one, with the listing.
-func (s *Schedules) verifyFrom(ctx context.Context, want *desired, grid *interval.Grid, after, until time.Time) (int, error) {
-	var ticks []time.Time
-	for tick, ok := grid.Next(after); ok && len(ticks) < verified && !tick.After(until); tick, ok = grid.Next(tick) {
-		ticks = append(ticks, tick)
-	}
-	listed, err := s.listing(ctx, want.definition.Name, after, ticks, until)
-	if err != nil {
-		return 0, err
-	}
-	jitter := want.definition.Schedule.Jitter.Std()
-	if jitter > 0 {
-		return len(ticks), sameUpTo(want.definition.Name, grid, listed, after, jitter)
-	}
-	for i := range max(len(ticks), len(listed)) {
-		switch {
-		case i >= len(listed):
-			return i, wrongTicks(want.definition.Name, "it will not fire at %s, which is a tick", ticks[i])
-		case i >= len(ticks) || listed[i].Before(ticks[i]):
-			return i, wrongTicks(want.definition.Name, "it will fire at %s, which is no tick", listed[i])
-		case ticks[i].Before(listed[i]):
-			return i, wrongTicks(want.definition.Name, "it will not fire at %s, which is a tick", ticks[i])
-		}
-	}
-	return len(ticks), nil
-}
-
-// sameUpTo makes sure of what can be seen through the jitter that the server adds in its listing: that each
-// firing follows a tick.
-func sameUpTo(name string, grid *interval.Grid, listed []time.Time, after time.Time, jitter time.Duration) error {
-	for _, at := range listed {
-		if last, ok := grid.LastCompleted(at); !ok || at.Sub(last.End) > jitter && last.End.After(after) {
-			return wrongTicks(name, "it will fire at %s, which follows no tick", at)
-		}
-	}
-	return nil
-}
-
-func wrongTicks(name, format string, at time.Time) error {
-	return fmt.Errorf("the Schedule of %s is applied, but the server reads it otherwise: "+format+
-		"; this is a fault of Tranche or of the server: pause it with `starter schedules pause %s --reason wrong-ticks` and report it",
-		name, at.UTC().Format(time.RFC3339), name)
 }

@@ -1,6 +1,8 @@
 package schedules
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +13,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/trancheflow/tranche/step"
 )
 
 // Whatever the schedule says, a second apply finds nothing to do, and the server lists exactly the ticks of
@@ -214,6 +218,48 @@ func TestApplyTogether(t *testing.T) {
 	group.Wait()
 	if change := p.plan(source); change.Verb != Unchanged {
 		t.Errorf("after five applies the plan shows %s %+v", change.Verb, change.Differences)
+	}
+}
+
+// overwriting is a ledger that has another file applied whenever an apply tells it of the schedule, and so between
+// the write and the look at the server's listing.
+func (p *place) overwriting(times int) Ledger {
+	other := newPlace(p.t)
+	other.name = p.name
+	crons := []string{"5 5 * * *", "6 6 * * *"}
+	written := 0
+	return func(ctx context.Context, request step.GridRequest) (step.GridAnswer, error) {
+		if request.Record && written < times {
+			other.apply(other.source(fmt.Sprintf("cron: %q, start_date: 2026-01-01", crons[written%2]), ""))
+			written++
+		}
+		return p.ledger(ctx, request)
+	}
+}
+
+// Another file that is applied at the same time is not taken for a fault of the server: the apply is made again.
+func TestApplyAmongOthers(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	source := p.source(`cron: "0 0 * * *", start_date: 2026-01-01`, "")
+	ledger := p.overwriting(2)
+	if _, err := p.schedules.Apply(p.ctx, p.plan(source), ledger); err != nil {
+		t.Fatal(err)
+	}
+	if change := p.plan(source); change.Verb != Unchanged {
+		t.Errorf("after the apply the plan shows %+v", change.Differences)
+	}
+}
+
+// Somebody who does not stop is named as what is in the way.
+func TestApplyAgainstOthers(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	source := p.source(`cron: "0 0 * * *", start_date: 2026-01-01`, "")
+	ledger := p.overwriting(settleAttempts)
+	_, err := p.schedules.Apply(p.ctx, p.plan(source), ledger)
+	if err == nil || !strings.Contains(err.Error(), "somebody else changed the Schedule") || strings.Contains(err.Error(), "report it") {
+		t.Errorf("the apply says %v", err)
 	}
 }
 

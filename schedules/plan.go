@@ -41,6 +41,8 @@ type Change struct {
 	definition *pipeline.Pipeline
 	current    *Schedule
 	want       *desired
+	// limits is the schedule as it was applied; nil for a new one.
+	limits *pipeline.Schedule
 	// regrids says that other ticks take over; scheduled that the ledger has to hear of the schedule.
 	regrids, scheduled bool
 }
@@ -202,6 +204,7 @@ func (c *Change) settleSince(was *interval.Grid, now time.Time) error {
 	definition.Schedule = &schedule
 	c.definition = &definition
 	applied := c.current.Definition().Schedule
+	c.limits = applied
 	schedule.Since = applied.Since
 	is, err := c.definition.Grid()
 	if err != nil {
