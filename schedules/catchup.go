@@ -2,6 +2,9 @@ package schedules
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -13,6 +16,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/trancheflow/tranche/launch"
+	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/step"
 	"github.com/trancheflow/tranche/workflows"
 )
@@ -27,9 +31,13 @@ func (s *Schedules) Register(registry worker.ActivityRegistry) {
 	}
 }
 
+// memoDefinition tells with which definition a catchup starts its runs: the SHA-256 of its JSON.
+const memoDefinition = "tranche.definition"
+
 // StartCatchup has the missing intervals of a range run, with the definition that the pipeline's Schedule has now.
-// One that is at it already goes on with what it was started for; what it leaves is found in the next round. A
-// Schedule that was deleted or paused meanwhile starts nothing.
+// One that is at it already with this definition goes on with what it was started for; what it leaves is found in the
+// next round. One with another definition gives way: nothing is lost with it, as its runs go on and the new one
+// waits for them. A Schedule that was deleted or paused meanwhile starts nothing.
 //
 // It is an activity: step.ActivityCatchup.
 func (s *Schedules) StartCatchup(ctx context.Context, request step.CatchupRequest) error {
@@ -45,19 +53,63 @@ func (s *Schedules) StartCatchup(ctx context.Context, request step.CatchupReques
 		return temporal.NewNonRetryableApplicationError(
 			fmt.Sprintf("catch up %s: its Schedule needs a newer worker: %v", request.Pipeline, found.Unreadable), "NewerDefinition", found.Unreadable)
 	}
+	hash, err := hashOf(definition)
+	if err != nil {
+		return err
+	}
+	open, with, err := s.openCatchup(ctx, request.Pipeline)
+	if err != nil || open && with == hash {
+		return err
+	}
+	conflict := enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	if open {
+		conflict = enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING
+	}
 	_, err = s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: launch.CatchupID(request.Pipeline), TaskQueue: definition.TaskQueue,
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowIDConflictPolicy:                 conflict,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            "catch up " + request.Pipeline,
+		Memo:                                     map[string]any{memoDefinition: hash},
 		Priority:                                 temporal.Priority{PriorityKey: launch.PriorityCatchup},
 	}, workflows.BackfillType, workflows.BackfillInput{
 		Version: workflows.BackfillVersion, Definition: definition, Kind: step.Catchup, Range: request.Range, Reprocess: step.ReprocessMissing,
 	})
-	var open *serviceerror.WorkflowExecutionAlreadyStarted
-	if err != nil && !errors.As(err, &open) {
+	var started *serviceerror.WorkflowExecutionAlreadyStarted
+	if err != nil && !errors.As(err, &started) { // another worker was first: the next round looks again
 		return fmt.Errorf("catch up %s: %w", request.Pipeline, err)
 	}
 	return nil
+}
+
+func hashOf(definition *pipeline.Pipeline) (string, error) {
+	encoded, err := json.Marshal(definition)
+	if err != nil {
+		return "", fmt.Errorf("hash the definition of %s: %w", definition.Name, err)
+	}
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// openCatchup returns whether a catchup of a pipeline is at work, and with which definition; empty: it does not say.
+func (s *Schedules) openCatchup(ctx context.Context, pipelineName string) (open bool, definition string, err error) {
+	described, err := s.temporal.DescribeWorkflow(ctx, launch.CatchupID(pipelineName), "")
+	var missing *serviceerror.NotFound
+	switch {
+	case errors.As(err, &missing):
+		return false, "", nil
+	case err != nil:
+		return false, "", fmt.Errorf("look at %s: %w", launch.CatchupID(pipelineName), err)
+	}
+	info := described.RawResponse.GetWorkflowExecutionInfo()
+	if info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return false, "", nil
+	}
+	// The SDK encodes a memo as it does inputs, with the codec where there is one.
+	payload := info.GetMemo().GetFields()[memoDefinition]
+	if payload == nil || s.temporal.Converter.FromPayload(payload, &definition) != nil {
+		return true, "", nil
+	}
+	return true, definition, nil
 }
