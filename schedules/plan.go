@@ -91,6 +91,7 @@ func (s *Schedules) Plan(ctx context.Context, sources []Source, reconcileEvery t
 			queues[change.TaskQueue()] = true
 		}
 	}
+	plan.noteSharedTables()
 	for _, queue := range slices.Sorted(maps.Keys(queues)) {
 		change, err := s.planReconciler(ctx, queue, reconcileEvery)
 		if err != nil {
@@ -184,7 +185,7 @@ func (s *Schedules) planUpdate(ctx context.Context, change *Change) error {
 	if err != nil {
 		return err
 	}
-	change.noteGrids(was, is, s.now())
+	change.noteConsequences(was, is, s.now())
 	change.noteTicks(is, change.want, s.now())
 	return nil
 }
@@ -219,107 +220,4 @@ func (c *Change) settleSince(was *interval.Grid, now time.Time) error {
 		schedule.Since = last.End.Format(time.RFC3339)
 	}
 	return nil
-}
-
-// mostCounted bounds the counting of intervals for a note.
-const mostCounted = 1_000_000
-
-// countBetween counts the intervals that start at or after from and end at or before now.
-func countBetween(grid *interval.Grid, from, now time.Time) (count int, first, last interval.Interval) {
-	for iv := range grid.Between(from, now) {
-		if iv.End.After(now) || count == mostCounted {
-			break
-		}
-		if count == 0 {
-			first = iv
-		}
-		last = iv
-		count++
-	}
-	return count, first, last
-}
-
-func counted(n int) string {
-	switch {
-	case n == mostCounted:
-		return "more than 1,000,000 intervals"
-	case n == 1:
-		return "1 interval"
-	default:
-		return fmt.Sprintf("%d intervals", n)
-	}
-}
-
-// noteCatchup says what happens to the intervals that are over when the Schedule is made.
-func (c *Change) noteCatchup(grid *interval.Grid, now time.Time) {
-	count, first, last := countBetween(grid, time.Time{}, now)
-	if count == 0 {
-		return
-	}
-	span := fmt.Sprintf("%s, from %s to %s, have ended already", counted(count), show(grid, first.Start), show(grid, last.End))
-	if count == 1 {
-		span = fmt.Sprintf("1 interval, %s to %s, has ended already", show(grid, first.Start), show(grid, last.End))
-	}
-	switch c.definition.Schedule.Catchup {
-	case pipeline.CatchupAll:
-		c.note("%s: started, oldest first (catchup: all), unless the ledger has them", span)
-	case pipeline.CatchupLatest:
-		c.note("%s: the newest one is started (catchup: latest), unless the ledger has it", span)
-	default:
-		c.note("%s: not started (catchup: none)", span)
-	}
-}
-
-// noteGrids says what another schedule means for the intervals.
-func (c *Change) noteGrids(was, is *interval.Grid, now time.Time) {
-	switch {
-	case c.regrids && c.definition.Schedule.Since != "":
-		since, _ := time.Parse(time.RFC3339, c.definition.Schedule.Since)
-		c.note("the new schedule takes over at %s, the last tick of the old one; intervals before stay as they are", show(is, since))
-		if first, ok := is.Owner(since); ok && first.Start.Equal(since) {
-			c.note("its first interval is %s to %s", show(is, first.Start), show(is, first.End))
-		}
-		if count, _, last := countBetween(is, since, now); count > 0 {
-			c.note("%s up to %s have ended already and are started at once", counted(count), show(is, last.End))
-		}
-	case c.regrids:
-		c.note("the old schedule has had no tick yet: the new one replaces it")
-		c.noteCatchup(is, now)
-	case c.scheduled:
-		before, _, _ := countBetween(was, time.Time{}, now)
-		after, _, _ := countBetween(is, time.Time{}, now)
-		if before != after {
-			c.note("the bounds move: %s have ended by now, %s did before; catchup is %s", counted(after), counted(before), c.definition.Schedule.Catchup)
-		}
-	}
-}
-
-// noteTicks says when the Schedule fires next, and how it was put to Temporal.
-func (c *Change) noteTicks(grid *interval.Grid, want *desired, now time.Time) {
-	next, ok := grid.Next(now)
-	if !ok {
-		c.note("no further runs: the end date has passed")
-		return
-	}
-	c.note("next tick %s", show(grid, next))
-	if want.ticks.Plain {
-		return
-	}
-	text := fmt.Sprintf("ticks are compiled into %d UTC calendars, because the clocks of %s change", len(want.ticks.Calendars), grid.Location())
-	if !want.ticks.Exact.IsZero() {
-		text += fmt.Sprintf("; exact until %s, and renewed before", want.ticks.Exact.UTC().Format(time.DateOnly))
-	}
-	if want.ticks.Shortened {
-		text += "; fewer years than usual, because this schedule needs many"
-	}
-	c.note("%s", text)
-}
-
-// show writes an instant in UTC and, where that differs, in the pipeline's zone.
-func show(grid *interval.Grid, at time.Time) string {
-	utc := at.UTC().Format(time.RFC3339)
-	if local := at.In(grid.Location()).Format(time.RFC3339); local != utc {
-		return utc + " (" + local + ")"
-	}
-	return utc
 }
