@@ -50,6 +50,14 @@ type Change struct {
 // TaskQueue returns the queue whose workers run the pipeline.
 func (c *Change) TaskQueue() string { return c.definition.TaskQueue }
 
+// Leaves returns the queue from which the pipeline moves to another one; empty: it stays.
+func (c *Change) Leaves() string {
+	if c.current == nil || c.current.TaskQueue() == c.TaskQueue() {
+		return ""
+	}
+	return c.current.TaskQueue()
+}
+
 // NeedsLedger reports whether the ledger has to hear of the change, for which there must be a worker.
 func (c *Change) NeedsLedger() bool { return c.scheduled && c.Verb != Blocked }
 
@@ -62,9 +70,19 @@ type Plan struct {
 	Orphans []string `json:"orphans,omitempty"`
 }
 
-// HasChanges reports whether an apply of the plan would do anything.
+// Blocked returns how many pipelines an apply fails for; their notes say why.
+func (p *Plan) Blocked() (count int) {
+	for _, change := range p.Changes {
+		if change.Verb == Blocked {
+			count++
+		}
+	}
+	return count
+}
+
+// HasChanges reports whether an apply of the plan would change anything.
 func (p *Plan) HasChanges() bool {
-	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Verb != Unchanged }) ||
+	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Verb != Unchanged && c.Verb != Blocked }) ||
 		slices.ContainsFunc(p.Reconcilers, func(r Reconciler) bool { return r.Verb != Unchanged })
 }
 

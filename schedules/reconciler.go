@@ -164,6 +164,54 @@ func (s *Schedules) writeReconciler(ctx context.Context, change Reconciler) erro
 	return err
 }
 
+// ReleaseReconciler deletes the reconciler of a task queue on which no pipeline has its Schedule any more, and reports
+// whether it did. Where somebody applies a pipeline to that queue at the same time, it is there again afterwards.
+func (s *Schedules) ReleaseReconciler(ctx context.Context, taskQueue string) (bool, error) {
+	id := launch.ReconcileID(taskQueue)
+	current, err := s.Get(ctx, id)
+	if err != nil || current == nil {
+		return false, err
+	}
+	if used, err := s.serves(ctx, taskQueue); err != nil || used {
+		return false, err
+	}
+	_, err = s.temporal.WorkflowService().DeleteSchedule(ctx, &workflowservice.DeleteScheduleRequest{Namespace: s.temporal.Namespace, ScheduleId: id})
+	var missing *serviceerror.NotFound
+	if err != nil && !errors.As(err, &missing) {
+		return false, fmt.Errorf("delete the Schedule %s: %w", id, err)
+	}
+	used, err := s.serves(ctx, taskQueue)
+	if err != nil || !used {
+		return true, err
+	}
+	_, err = s.temporal.WorkflowService().CreateSchedule(ctx, &workflowservice.CreateScheduleRequest{
+		Namespace: s.temporal.Namespace, ScheduleId: id, Schedule: current.Current, RequestId: uuid.NewString(),
+	})
+	if err != nil && !taken(err) {
+		return true, fmt.Errorf("make the Schedule %s again: %w; `starter schedules apply` does", id, err)
+	}
+	return false, nil
+}
+
+// serves reports whether a pipeline has its Schedule on a task queue.
+func (s *Schedules) serves(ctx context.Context, taskQueue string) (bool, error) {
+	names, err := s.Names(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range names {
+		// The list may still have what was deleted.
+		found, err := s.Get(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		if found != nil && found.TaskQueue() == taskQueue {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // taken reports whether a Schedule could not be created because one with its id is there.
 func taken(err error) bool {
 	var started *serviceerror.WorkflowExecutionAlreadyStarted

@@ -89,3 +89,45 @@ func TestReconciler(t *testing.T) {
 		t.Errorf("an old plan did %s", done)
 	}
 }
+
+// The reconciler goes with the last pipeline of its task queue, and not before.
+func TestReconcilerIsReleased(t *testing.T) {
+	t.Parallel()
+	p, other := newPlace(t), newPlace(t)
+	source := p.source(`cron: "0 0 * * *", start_date: 2026-01-01`, "")
+	p.apply(source)
+	beside := other.source(`cron: "0 0 * * *", start_date: 2026-01-01`, "")
+	beside.Definition.TaskQueue = p.name
+	other.apply(beside)
+	p.applyReconciler(p.planReconciler(0))
+	if released, err := p.schedules.ReleaseReconciler(p.ctx, p.name); released || err != nil {
+		t.Fatalf("with two pipelines it is released: %t, %v", released, err)
+	}
+	if err := p.schedules.Delete(p.ctx, p.current()); err != nil {
+		t.Fatal(err)
+	}
+	// The list of Schedules may not know yet that the other one is there.
+	for names, err := p.schedules.Names(p.ctx); names[other.name] == ""; names, err = p.schedules.Names(p.ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if released, err := p.schedules.ReleaseReconciler(p.ctx, p.name); released || err != nil {
+		t.Fatalf("with one pipeline it is released: %t, %v", released, err)
+	}
+	beside.Definition.TaskQueue = other.name
+	change := other.plan(beside)
+	if change.Leaves() != p.name {
+		t.Errorf("it leaves %q", change.Leaves())
+	}
+	other.apply(beside)
+	if released, err := p.schedules.ReleaseReconciler(p.ctx, p.name); !released || err != nil {
+		t.Errorf("without a pipeline it is released: %t, %v", released, err)
+	}
+	if found, err := p.schedules.Get(p.ctx, launch.ReconcileID(p.name)); found != nil || err != nil {
+		t.Errorf("afterwards there is %+v, %v", found, err)
+	}
+	if released, err := p.schedules.ReleaseReconciler(p.ctx, p.name); released || err != nil {
+		t.Errorf("once more it is released: %t, %v", released, err)
+	}
+}

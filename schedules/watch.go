@@ -35,7 +35,7 @@ func (s *Schedules) Watch(ctx context.Context, request step.WatchRequest) ([]ste
 		if err != nil {
 			return nil, err
 		}
-		if found == nil || found.Pipeline != name || found.taskQueue() != request.TaskQueue {
+		if found == nil || found.Pipeline != name || found.TaskQueue() != request.TaskQueue {
 			continue
 		}
 		watched = append(watched, s.watched(ctx, found))
@@ -43,8 +43,8 @@ func (s *Schedules) Watch(ctx context.Context, request step.WatchRequest) ([]ste
 	return watched, nil
 }
 
-// taskQueue returns the queue on which the Schedule starts its runs.
-func (s *Schedule) taskQueue() string {
+// TaskQueue returns the queue on which the Schedule starts its runs.
+func (s *Schedule) TaskQueue() string {
 	return s.Current.GetAction().GetStartWorkflow().GetTaskQueue().GetName()
 }
 
