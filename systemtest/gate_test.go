@@ -223,7 +223,7 @@ func TestWaitingTakesNoWorker(t *testing.T) {
 	runs := w.startDays(file, 11, 14)
 	w.untilDetails(runs[0], "429")
 	w.untilGate(1, 3)
-	other := w.write("other.yaml", strings.Replace(read(t, file), "pipeline: "+w.name, "pipeline: other-"+w.name, 1))
+	other := w.write("other.yaml", strings.NewReplacer("pipeline: "+w.name, "pipeline: other-"+w.name, "connection: api", "connection: twin").Replace(read(t, file)))
 	w.run(other, "2026-01-11", 0)
 	if state := w.gate(); len(state.Waiters) != 3 {
 		t.Errorf("%d wait", len(state.Waiters))

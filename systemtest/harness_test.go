@@ -152,16 +152,18 @@ func (w *world) write(name, text string) string {
 	return path
 }
 
-// connect writes connections.yaml for an API at this address.
+// connect writes connections.yaml for an API at this address. It has two connections, so that one can be left alone
+// while the other is used.
 func (w *world) connect(api string) string {
 	target := `sqlite: { path: "${WAREHOUSE}" }`
 	if w.config.Driver == warehouse.DriverPostgres {
 		target = `postgres: { url: "${WAREHOUSE}" }`
 	}
 	return w.write("connections.yaml", fmt.Sprintf(`connections:
-  api: { http: { base_url: %q, bearer: "${API_TOKEN}" } }
+  api: { http: { base_url: %[1]q, bearer: "${API_TOKEN}" } }
+  twin: { http: { base_url: %[1]q, bearer: "${API_TOKEN}" } }
   files: { files: { url: ./files } }
-  warehouse: { %s }
+  warehouse: { %[2]s }
 `, api, target))
 }
 
