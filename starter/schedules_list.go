@@ -66,7 +66,8 @@ func (p *program) list(c *cli.Context) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "PIPELINE\tSTATE\tSCHEDULE\tNEXT RUN\tCATCHUP\tTASK QUEUE\tNOTE")
 	for _, row := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row.title(), row.State, row.Schedule, row.nextRun(), row.Catchup, row.TaskQueue, row.Note)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			printable(row.title()), row.State, printable(row.Schedule), row.nextRun(), row.Catchup, printable(row.TaskQueue), printable(row.Note))
 	}
 	return table.Flush()
 }

@@ -46,25 +46,34 @@ func (p *program) unpauseCommand() *cli.Command {
 
 func (p *program) setPaused(c *cli.Context, paused bool) error {
 	reason := c.String("reason")
-	if reason == "" {
+	switch {
+	case reason == "":
 		return usagef("--reason is missing: say why, for whoever finds the Schedule paused")
+	case unprintable(reason):
+		return usagef("--reason %q has control characters or line ends in it: write one line of plain text", reason)
 	}
 	o, made, found, err := p.pipelineSchedule(c)
 	if err != nil {
 		return err
 	}
 	defer o.Close()
-	if found.Paused() == paused && !paused {
+	if !paused && !found.Paused() {
 		fmt.Fprintf(p.talk, "%s is not paused\n", found.Pipeline)
-	} else if err := made.SetPaused(c.Context, found, paused, reason); err != nil {
+		return p.reconcileNow(c.Context, o, found)
+	}
+	if err := made.SetPaused(c.Context, found, paused, reason); err != nil {
 		return err
 	}
-	if paused {
-		fmt.Fprintf(p.talk, "%s is paused: %s\n", found.Pipeline, reason)
-		return nil
+	if !paused {
+		fmt.Fprintf(p.talk, "%s is active\n", found.Pipeline)
+		return p.reconcileNow(c.Context, o, found)
 	}
-	fmt.Fprintf(p.talk, "%s is active\n", found.Pipeline)
-	return p.reconcileNow(c.Context, o, found)
+	text := reason
+	if found.Paused() {
+		text += fmt.Sprintf(" (it was paused before: %s)", printable(found.Notes()))
+	}
+	fmt.Fprintf(p.talk, "%s is paused: %s\n", found.Pipeline, text)
+	return nil
 }
 
 // reconcileNow looks at once for what a pipeline lacks. Without a worker it is done when one comes.
@@ -146,7 +155,7 @@ func (o *online) reconcile(ctx context.Context, queue string, pipelines []string
 
 func (p *program) talkReconciled(found []reconciled) {
 	for _, each := range found {
-		fmt.Fprintf(p.talk, "%s: %s\n", each.Pipeline, each.Note)
+		fmt.Fprintf(p.talk, "%s: %s\n", each.Pipeline, printable(each.Note))
 	}
 }
 

@@ -33,7 +33,7 @@ func (p *program) printPlan(plan *schedules.Plan) error {
 	if len(plan.Orphans) > 0 {
 		fmt.Fprintf(p.out, "Schedules without a file here, which go on running and are left alone: %s\n", strings.Join(plan.Orphans, ", "))
 	}
-	if !plan.HasChanges() {
+	if !plan.HasChanges() && plan.Blocked() == 0 {
 		_, err := fmt.Fprintf(p.out, "No changes: %s as the files say.\n", isOrAre(count[schedules.Unchanged], "Schedule"))
 		return err
 	}
@@ -54,16 +54,16 @@ func (p *program) printPlan(plan *schedules.Plan) error {
 
 // printChange prints one change with what differs and what it means.
 func (p *program) printChange(title string, differences []schedules.Difference, notes []string) error {
-	fmt.Fprintln(p.out, title)
+	fmt.Fprintln(p.out, printable(title))
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	for _, d := range differences {
-		fmt.Fprintf(table, "  %s\t%s\t→ %s\n", d.Path, orNone(d.Was), orNone(d.Becomes))
+		fmt.Fprintf(table, "  %s\t%s\t→ %s\n", printable(d.Path), printable(orNone(d.Was)), printable(orNone(d.Becomes)))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, note := range notes {
-		fmt.Fprintf(p.out, "  - %s\n", note)
+		fmt.Fprintf(p.out, "  - %s\n", printable(note))
 	}
 	return nil
 }
