@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -21,6 +23,8 @@ import (
 type online struct {
 	*launch.Temporal
 	settings dial.Settings
+	// talk is where people are told that somebody is waited for.
+	talk io.Writer
 }
 
 func (p *program) connect(c *cli.Context) (*online, error) {
@@ -32,13 +36,28 @@ func (p *program) connect(c *cli.Context) (*online, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &online{connected, settings}, nil
+	p.connected = &online{Temporal: connected, settings: settings, talk: p.talk}
+	return p.connected, nil
 }
 
 // noNamespace says that the namespace does not exist.
 func (o *online) noNamespace(attempted string) error {
 	return coded(exitUnreachable, fmt.Errorf("%s: the Temporal at %s has no namespace %s: choose one with --namespace or TEMPORAL_NAMESPACE, or create it with `temporal operator namespace create`",
 		attempted, o.settings.Address(), o.Namespace))
+}
+
+// unknownNamespace puts an error that comes of a namespace that does not exist into words of ours, whichever command
+// met it; any other error it returns as it is.
+func (p *program) unknownNamespace(err error) error {
+	var unknown *serviceerror.NamespaceNotFound
+	if p.connected == nil || !errors.As(err, &unknown) {
+		return err
+	}
+	attempted, _, _ := strings.Cut(err.Error(), ": "+unknown.Error())
+	if attempted == err.Error() {
+		attempted = "ask Temporal"
+	}
+	return p.connected.noNamespace(attempted)
 }
 
 // pollerAge is how long ago a worker may have asked for work and still count as there: a worker

@@ -51,6 +51,8 @@ type program struct {
 	environment dial.Environment
 	// now is the only clock. It decides nothing but defaults that are shown to people.
 	now func() time.Time
+	// connected is the connection that the command has made; nil: none yet.
+	connected *online
 }
 
 // run is the whole program; nothing below it touches the process.
@@ -66,6 +68,7 @@ func (p *program) report(ctx context.Context, err error) int {
 	if err == nil {
 		return exitDone
 	}
+	err = p.unknownNamespace(err)
 	if ctx.Err() != nil {
 		fmt.Fprintf(p.talk, "starter: interrupted: %v\n", err)
 		return exitInterrupted

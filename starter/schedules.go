@@ -90,9 +90,21 @@ func (p *program) plan(c *cli.Context) error {
 	} else {
 		err = p.printPlan(plan)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	return asPlanned(plan)
+}
+
+// asPlanned says what is left to do after a plan was shown; nil: nothing.
+func asPlanned(plan *schedules.Plan) error {
+	blocked := plan.Blocked()
+	cannot := fmt.Sprintf("%s cannot be applied, the notes above say why", plural(blocked, "pipeline"))
+	switch {
+	case blocked > 0 && plan.HasChanges():
+		return coded(exitChanges, errors.New("the Schedules are not as the files say: "+cannot+"; `starter schedules apply` does the rest"))
+	case blocked > 0:
+		return errors.New(cannot)
 	case plan.HasChanges():
 		return coded(exitChanges, errors.New("the Schedules are not as the files say: `starter schedules apply` makes them so"))
 	default:

@@ -2,12 +2,19 @@ package main
 
 import (
 	"bytes"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/urfave/cli/v2"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/trancheflow/tranche/dial"
+	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/schedules"
 )
@@ -35,6 +42,8 @@ func TestSchedulesUsage(t *testing.T) {
 		{"schedules pause orders", exitUsage, "--reason is missing"},
 		{"schedules pause --reason why", exitUsage, "PIPELINE"},
 		{"schedules pause orders invoices --reason why", exitUsage, "PIPELINE"},
+		{"schedules pause orders --reason two\nlines", exitUsage, "control characters"},
+		{"schedules unpause orders --reason \x1b[31mred", exitUsage, `"\x1b[31mred"`},
 		{"schedules unpause orders --reason ", exitUsage, "--reason"},
 		{"schedules trigger", exitUsage, "PIPELINE"},
 		{"schedules delete", exitUsage, "PIPELINE"},
@@ -90,6 +99,65 @@ Schedules without a file here, which go on running and are left alone: old
 `
 	if err != nil || out.String() != want {
 		t.Errorf("printed %s, %v", out.String(), err)
+	}
+}
+
+// Notes come from whoever may use Temporal's UI, and must not act on a terminal.
+func TestPrintPlanEscapes(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p := &program{streams: streams{out: &out}}
+	err := p.printPlan(&schedules.Plan{Changes: []schedules.Change{{
+		Pipeline: "orders", File: "a\x1b[2J.yaml", Verb: schedules.Update, Notes: []string{"paused: \x1b]0;title\a and\nmore"},
+		Differences: []schedules.Difference{{Path: "owner", Was: "\u202ea", Becomes: "b\r"}},
+	}}})
+	if err != nil || strings.ContainsAny(out.String(), "\x1b\a\r\u202e") || !strings.Contains(out.String(), `paused: \x1b]0;title\a and\nmore`) {
+		t.Errorf("printed %q, %v", out.String(), err)
+	}
+}
+
+// What cannot be applied is not promised to be.
+func TestPlanWithBlocked(t *testing.T) {
+	t.Parallel()
+	blocked := schedules.Change{Pipeline: "a", Verb: schedules.Blocked, Notes: []string{"a foreign Schedule is in the way"}}
+	for _, c := range []struct {
+		changes []schedules.Change
+		code    int
+		says    string
+	}{
+		{[]schedules.Change{{Pipeline: "b", Verb: schedules.Unchanged}}, exitDone, ""},
+		{[]schedules.Change{{Pipeline: "b", Verb: schedules.Create}}, exitChanges, "apply` makes them so"},
+		{[]schedules.Change{blocked}, exitFailed, "1 pipeline cannot be applied, the notes above say why"},
+		{[]schedules.Change{blocked, blocked, {Pipeline: "b", Verb: schedules.Update}}, exitChanges, "2 pipelines cannot be applied, the notes above say why; `starter schedules apply` does the rest"},
+	} {
+		var out, talk bytes.Buffer
+		p := &program{streams: streams{out: &out, talk: &talk}}
+		plan := &schedules.Plan{Changes: c.changes}
+		if err := p.printPlan(plan); err != nil {
+			t.Fatal(err)
+		}
+		if code := p.report(t.Context(), asPlanned(plan)); code != c.code || !strings.Contains(talk.String(), c.says) {
+			t.Errorf("%+v exits %d and says %q", c.changes, code, talk.String())
+		}
+		if strings.Contains(out.String(), "No changes") != (c.code == exitDone) {
+			t.Errorf("%+v is printed as %q", c.changes, out.String())
+		}
+	}
+}
+
+// A namespace that does not exist is named as that by every command.
+func TestUnknownNamespace(t *testing.T) {
+	t.Parallel()
+	settings, err := dial.Read(cli.NewContext(nil, flag.NewFlagSet("", flag.ContinueOnError), nil), dial.Environment{"TEMPORAL_CONFIG_FILE=" + os.DevNull})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var talk bytes.Buffer
+	p := &program{streams: streams{talk: &talk}, connected: &online{Temporal: &launch.Temporal{Namespace: "shop"}, settings: settings}}
+	code := p.report(t.Context(), fmt.Errorf("list the Schedules of namespace shop: %w", serviceerror.NewNamespaceNotFound("shop")))
+	if want := "starter: list the Schedules of namespace shop: the Temporal at "; code != exitUnreachable || !strings.HasPrefix(talk.String(), want) ||
+		!strings.Contains(talk.String(), "has no namespace shop: choose one with --namespace") {
+		t.Errorf("exits %d and says %q", code, talk.String())
 	}
 }
 
