@@ -78,6 +78,7 @@ func (a *Activities) mapped(ctx context.Context, in step.Input, attempt int, err
 	if ctx.Err() != nil {
 		verdict = retry.Verdict{Class: retry.Transient, Type: retry.TypeTimeout}
 	}
+	verdict = in.Step.Retry.Overrides().Apply(verdict)
 	message := a.connections.Mask(err.Error())
 	if len(message) > errorLimit {
 		message = message[:errorLimit] + "…"

@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"github.com/trancheflow/tranche/connection"
 	"github.com/trancheflow/tranche/extract"
 	"github.com/trancheflow/tranche/interval"
 	"github.com/trancheflow/tranche/pipeline"
@@ -54,7 +55,7 @@ func (a *Activities) ExtractHTTP(ctx context.Context, in step.Input) (step.Resul
 			return nil, err
 		}
 		l := &listingRun{activities: a, in: in, listing: listing, stage: stage, progress: p, throttled: in.Throttled}
-		return l.read(ctx)
+		return l.read(connection.WithWaits(ctx, p.hold))
 	})
 }
 
@@ -93,7 +94,7 @@ func (l *listingRun) read(ctx context.Context) (*step.Done, error) {
 	}
 	for !l.stage.Progress().Done {
 		err := l.page(ctx)
-		verdict := retry.Classify(err)
+		verdict := l.in.Step.Retry.Overrides().Apply(retry.Classify(err))
 		switch {
 		case err == nil:
 			l.throttled = 0

@@ -137,7 +137,8 @@ func (p *program) work(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	service, err := startService(c.String("listen"))
+	connections.LogTo(logger)
+	service, err := startService(c.String("listen"), connections.Collector())
 	if err != nil {
 		return errors.Join(err, connections.Close())
 	}

@@ -33,9 +33,10 @@ const (
 )
 
 // startService listens on the address; an empty one means that nobody watches.
-func startService(address string) (*service, error) {
+func startService(address string, more ...prometheus.Collector) (*service, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(more...)
 	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry))
 	if err != nil {
 		return nil, fmt.Errorf("set up metrics: %w", err)

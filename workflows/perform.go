@@ -157,7 +157,7 @@ func activityOptions(s *pipeline.Step, used int, left time.Duration) workflow.Ac
 			BackoffCoefficient:     s.Retry.BackoffCoefficient,
 			MaximumInterval:        s.Retry.MaximumInterval.Std(),
 			MaximumAttempts:        int32(max(1, s.Retry.MaximumAttempts-used)),
-			NonRetryableErrorTypes: s.Retry.NonRetryableErrorTypes,
+			NonRetryableErrorTypes: s.Retry.Overrides().NonRetryableErrorTypes(),
 		},
 		Summary: summary(s),
 	}
