@@ -254,7 +254,9 @@ func (p *program) applyOne(ctx context.Context, o *online, made *schedules.Sched
 			return schedules.Applied{}, fmt.Errorf("apply the Schedule of %s: %w", change.Pipeline, err)
 		}
 	}
-	return made.Apply(ctx, change, o.ledger(change.TaskQueue()))
+	applied, err := made.Apply(ctx, change, o.ledger(change.TaskQueue()))
+	queues.heed(change.TaskQueue(), err)
+	return applied, err
 }
 
 // queues remembers which task queues have workers, so that each is asked for once.
@@ -274,6 +276,14 @@ func (q *queues) serves(ctx context.Context, queue string) error {
 	}
 	q.served[queue] = err
 	return err
+}
+
+// heed remembers a queue whose worker turned out to be gone, so that it is waited for once.
+func (q *queues) heed(queue string, err error) {
+	var withCode *codedError
+	if errors.As(err, &withCode) && withCode.code == exitUnreachable {
+		q.served[queue] = withCode
+	}
 }
 
 // pipelineSchedule connects and returns the Schedule of the pipeline that the one argument names.

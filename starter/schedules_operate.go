@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/urfave/cli/v2"
@@ -134,9 +134,6 @@ func (p *program) reconcile(c *cli.Context) error {
 // reconciled is how a pipeline's intervals stand, for JSON and for people.
 type reconciled = step.Reconciled
 
-// answerWithin bounds how long the command line waits for what a worker does for it.
-const answerWithin = 2 * time.Minute
-
 // reconcile has a worker look for what pipelines lack.
 func (o *online) reconcile(ctx context.Context, queue string, pipelines []string) ([]reconciled, error) {
 	handle, err := o.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
@@ -144,11 +141,11 @@ func (o *online) reconcile(ctx context.Context, queue string, pipelines []string
 		StaticSummary: "reconcile " + queue + " now",
 	}, workflows.ReconcileType, workflows.ReconcileInput{TaskQueue: queue, Pipelines: pipelines})
 	if err != nil {
-		return nil, fmt.Errorf("reconcile %v: %w", pipelines, err)
+		return nil, fmt.Errorf("reconcile %s: %w", strings.Join(pipelines, ", "), err)
 	}
 	var result workflows.ReconcileResult
-	if err := handle.Get(ctx, &result); err != nil {
-		return nil, fmt.Errorf("reconcile %v: %w", pipelines, err)
+	if err := o.answer(ctx, queue, handle, &result); err != nil {
+		return nil, fmt.Errorf("reconcile %s: %w", strings.Join(pipelines, ", "), err)
 	}
 	return result.Pipelines, result.Failure()
 }
@@ -170,7 +167,8 @@ func (o *online) ledger(queue string) schedules.Ledger {
 		if err != nil {
 			return answer, err
 		}
-		return answer, handle.Get(ctx, &answer)
+		err = o.answer(ctx, queue, handle, &answer)
+		return answer, err
 	}
 }
 
