@@ -108,6 +108,15 @@ func (o *online) polled(ctx context.Context, queue string) (bool, error) {
 	return false, nil
 }
 
+// needWorkers returns the error of noWorkers if no worker polls a task queue.
+func (o *online) needWorkers(ctx context.Context, queue string) error {
+	served, err := o.hasWorkers(ctx, queue)
+	if err == nil && !served {
+		err = noWorkers(queue, o.Namespace)
+	}
+	return err
+}
+
 func noWorkers(queue, namespace string) error {
 	return coded(exitUnreachable, fmt.Errorf("no worker polls task queue %s in namespace %s: start one with `worker --task-queue %s --connections connections.yaml`",
 		queue, namespace, queue))

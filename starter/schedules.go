@@ -199,7 +199,7 @@ type failedApply struct {
 func (p *program) applyAll(ctx context.Context, o *online, made *schedules.Schedules, plan *schedules.Plan) *applyReport {
 	report := &applyReport{Applied: []schedules.Applied{}, Reconcilers: []appliedReconciler{}, Failed: []failedApply{}, Orphans: plan.Orphans}
 	queues := &queues{online: o, served: map[string]error{}}
-	touched := map[string][]string{}
+	touched, left := map[string][]string{}, map[string]bool{}
 	for _, change := range plan.Changes {
 		applied, err := p.applyOne(ctx, o, made, change, queues)
 		if err != nil {
@@ -212,12 +212,18 @@ func (p *program) applyAll(ctx context.Context, o *online, made *schedules.Sched
 		if _, known := touched[queue]; !known {
 			touched[queue] = nil
 		}
+		if queue := change.Leaves(); queue != "" {
+			left[queue] = true
+		}
 		if change.Verb != schedules.Unchanged {
 			touched[queue] = append(touched[queue], change.Pipeline)
 			fmt.Fprintf(p.talk, "%s: %sd, %s compared with the server's listing\n", change.Pipeline, change.Verb, plural(applied.Checked, "coming tick"))
 		}
 	}
 	p.applyReconcilers(ctx, made, plan, touched, report)
+	for _, queue := range sortedKeys(left) {
+		report.failure = errors.Join(report.failure, p.releaseReconciler(ctx, made, queue))
+	}
 	for _, queue := range sortedKeys(touched) {
 		if len(touched[queue]) == 0 || queues.serves(ctx, queue) != nil {
 			continue
@@ -270,10 +276,7 @@ func (q *queues) serves(ctx context.Context, queue string) error {
 	if err, known := q.served[queue]; known {
 		return err
 	}
-	polled, err := q.online.hasWorkers(ctx, queue)
-	if err == nil && !polled {
-		err = noWorkers(queue, q.online.Namespace)
-	}
+	err := q.online.needWorkers(ctx, queue)
 	q.served[queue] = err
 	return err
 }
@@ -298,15 +301,24 @@ func (p *program) pipelineSchedule(c *cli.Context) (*online, *schedules.Schedule
 	}
 	made := schedules.New(o.Temporal)
 	found, err := made.Get(c.Context, launch.ScheduleID(name))
-	switch {
-	case err == nil && found == nil:
-		err = fmt.Errorf("pipeline %s has no Schedule in namespace %s: `starter schedules apply` makes one, `starter schedules list` shows which there are", name, o.Namespace)
-	case err == nil && found.Pipeline != name:
-		err = fmt.Errorf("the Schedule %s in namespace %s was not made by Tranche and is left alone", name, o.Namespace)
+	if err == nil {
+		err = o.pipelines(found, name)
 	}
 	if err != nil {
 		o.Close()
 		return nil, nil, nil, err
 	}
 	return o, made, found, nil
+}
+
+// pipelines returns an error if a Schedule is not there, or is not that of a pipeline.
+func (o *online) pipelines(found *schedules.Schedule, name string) error {
+	switch {
+	case found == nil:
+		return fmt.Errorf("pipeline %s has no Schedule in namespace %s: `starter schedules apply` makes one, `starter schedules list` shows which there are", name, o.Namespace)
+	case found.Pipeline != name:
+		return fmt.Errorf("the Schedule %s in namespace %s was not made by Tranche and is left alone", name, o.Namespace)
+	default:
+		return nil
+	}
 }

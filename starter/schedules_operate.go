@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -82,12 +81,8 @@ func (p *program) reconcileNow(ctx context.Context, o *online, found *schedules.
 	if definition == nil {
 		return fmt.Errorf("the Schedule of %s cannot be read: %w; use a newer starter", found.Pipeline, found.Unreadable)
 	}
-	served, err := o.hasWorkers(ctx, definition.TaskQueue)
-	if err != nil {
+	if err := o.needWorkers(ctx, definition.TaskQueue); err != nil {
 		return err
-	}
-	if !served {
-		return noWorkers(definition.TaskQueue, o.Namespace)
 	}
 	done, err := o.reconcile(ctx, definition.TaskQueue, []string{found.Pipeline})
 	p.talkReconciled(done)
@@ -121,8 +116,8 @@ func (p *program) reconcile(c *cli.Context) error {
 		return fmt.Errorf("the Schedule of %s cannot be read: %w; use a newer starter", found.Pipeline, found.Unreadable)
 	}
 	queue := found.Definition().TaskQueue
-	if served, err := o.hasWorkers(c.Context, queue); err != nil || !served {
-		return errors.Join(err, noWorkers(queue, o.Namespace))
+	if err := o.needWorkers(c.Context, queue); err != nil {
+		return err
 	}
 	done, err := o.reconcile(c.Context, queue, []string{found.Pipeline})
 	if err != nil {
@@ -206,61 +201,6 @@ func (p *program) trigger(c *cli.Context) error {
 		return usagef("no interval of %s is over yet", found.Pipeline)
 	}
 	return p.startAndReport(c, o, definition, last)
-}
-
-func (p *program) deleteCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "delete",
-		Usage:     "Delete the Schedule of a pipeline",
-		ArgsUsage: "PIPELINE",
-		Description: `Open runs go on. The load ledger keeps when the pipeline became active, so that an apply of it
-later finds what was missed in between; with --forget it does not, and the next apply begins
-afresh. Tables, receipts and outcomes stay in any case.
-
-Example: starter schedules delete orders`,
-		Flags:  append(dial.Flags(), &cli.BoolFlag{Name: "forget", Usage: "forget when the pipeline became active, too (needs a worker)"}),
-		Action: p.delete,
-	}
-}
-
-func (p *program) delete(c *cli.Context) error {
-	o, made, found, err := p.pipelineSchedule(c)
-	if err != nil {
-		return err
-	}
-	defer o.Close()
-	if c.Bool("forget") {
-		if err := p.forget(c.Context, o, found); err != nil {
-			return err
-		}
-	}
-	if err := made.Delete(c.Context, found); err != nil {
-		return err
-	}
-	fmt.Fprintf(p.talk, "%s has no Schedule any more\n", found.Pipeline)
-	if !c.Bool("forget") {
-		return nil
-	}
-	// The reconciler may have written it down again in between.
-	return p.forget(c.Context, o, found)
-}
-
-func (p *program) forget(ctx context.Context, o *online, found *schedules.Schedule) error {
-	definition := found.Definition()
-	if definition == nil {
-		return fmt.Errorf("the Schedule of %s cannot be read, so nobody knows its ledger: %w; delete it without --forget", found.Pipeline, found.Unreadable)
-	}
-	served, err := o.hasWorkers(ctx, definition.TaskQueue)
-	if err != nil {
-		return err
-	}
-	if !served {
-		return noWorkers(definition.TaskQueue, o.Namespace)
-	}
-	_, err = o.ledger(definition.TaskQueue)(ctx, step.GridRequest{
-		Pipeline: definition.Name, Warehouse: definition.Warehouse, Schedule: *definition.Schedule, Forget: true,
-	})
-	return err
 }
 
 func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

@@ -47,6 +47,7 @@ func TestSchedulesUsage(t *testing.T) {
 		{"schedules unpause orders --reason ", exitUsage, "--reason"},
 		{"schedules trigger", exitUsage, "PIPELINE"},
 		{"schedules delete", exitUsage, "PIPELINE"},
+		{"schedules delete orders --warehouse main", exitUsage, "--forget"},
 		{"schedules reconcile", exitUsage, "PIPELINE"},
 		{"schedules list orders", exitUsage, "no arguments"},
 		{"schedules list", exitUnreachable, "connect to Temporal"},
