@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/trancheflow/tranche/dial"
+	"github.com/trancheflow/tranche/interval"
 	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/schedules"
 )
@@ -33,7 +34,7 @@ type scheduleRow struct {
 	State    string `json:"state"`
 	Schedule string `json:"schedule"`
 	Owner    string `json:"owner,omitempty"`
-	// Next is the next tick; missing when there is none.
+	// Next is when Temporal starts the next run; missing when it starts none.
 	Next      *time.Time `json:"next,omitempty"`
 	Catchup   string     `json:"catchup,omitempty"`
 	TaskQueue string     `json:"task_queue,omitempty"`
@@ -164,14 +165,33 @@ func (p *program) scheduleRow(found *schedules.Schedule) scheduleRow {
 		row.State, row.Note = stateUnreadable, err.Error()
 		return row
 	}
-	next, more := grid.Next(p.now())
-	switch {
-	case found.Paused():
+	if found.Paused() {
 		row.State, row.Note = statePaused, found.Notes()
-	case !more:
-		row.State = stateEnded
-	default:
+		return row
+	}
+	tick, more := grid.Next(p.now())
+	next, listed := found.Next(p.now())
+	if listed {
 		row.Next = &next
 	}
+	switch {
+	case !listed && !more:
+		row.State = stateEnded
+	case listed != more || listed && !runsAsApplied(grid, next, tick, definition.Schedule.Jitter.Std(), p.now()):
+		row.Note = planSays
+	}
 	return row
+}
+
+// clocksApart is by how much the clocks of Temporal and of this machine may differ without a tick seeming to be left out.
+const clocksApart = time.Minute
+
+// runsAsApplied reports whether the next run that Temporal lists follows from the schedule that was applied: it follows
+// a tick, by the jitter at most, and leaves none out.
+func runsAsApplied(grid *interval.Grid, next, tick time.Time, jitter time.Duration, now time.Time) bool {
+	last, ok := grid.LastCompleted(next)
+	if !ok || next.Sub(last.End) > jitter {
+		return false
+	}
+	return !next.After(tick.Add(jitter)) || tick.Before(now.Add(clocksApart))
 }
