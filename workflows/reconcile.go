@@ -123,12 +123,13 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// details is what an operator sees in the UI.
+// details is what an operator sees in the UI: the counts as a table, and below it, where a sentence has room, what
+// is done about each pipeline.
 func (r *reconciler) details() string {
-	var text strings.Builder
-	row := func(cells ...string) { text.WriteString("| " + strings.Join(cells, gap+" | ") + " |\n") }
-	row("pipeline", "expected", "loaded", "open", "recent", "failed", "missing", "what is done about it")
-	text.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	var table, done strings.Builder
+	row := func(cells ...string) { table.WriteString("| " + strings.Join(cells, gap+" | ") + " |\n") }
+	row("pipeline", "expected", "loaded", "open", "recent", "failed", "missing")
+	table.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
 	for i := range r.found {
 		found := &r.found[i]
 		if found.Pipeline == "" {
@@ -142,7 +143,8 @@ func (r *reconciler) details() string {
 			note = join(note, "error: "+found.Error)
 		}
 		row(found.Pipeline, fmt.Sprint(found.Expected), fmt.Sprint(found.Loaded+found.Accepted), fmt.Sprint(found.Open),
-			fmt.Sprint(found.Recent), fmt.Sprint(found.Failed), fmt.Sprint(found.Missing), cell(note))
+			fmt.Sprint(found.Recent), fmt.Sprint(found.Failed), fmt.Sprint(found.Missing))
+		fmt.Fprintf(&done, "\n**%s**: %s\n", found.Pipeline, cell(note))
 	}
-	return text.String()
+	return table.String() + done.String()
 }

@@ -98,10 +98,14 @@ func TestReconcileShowsATable(t *testing.T) {
 	}}
 	lines := strings.Split(strings.TrimSpace(strings.NewReplacer("\u00a0", "", "\u2060", "").Replace(r.details())), "\n")
 	want := []string{
-		"| pipeline | expected | loaded | open | recent | failed | missing | what is done about it |",
-		"| --- | --- | --- | --- | --- | --- | --- | --- |",
-		`| orders | 31 | 29 | 0 | 0 | 1 | 1 | all that are missing \| are started by tranche/catchup/orders |`,
-		"| users | 0 | 0 | 0 | 0 | 0 | 0 | error: no warehouse |",
+		"| pipeline | expected | loaded | open | recent | failed | missing |",
+		"| --- | --- | --- | --- | --- | --- | --- |",
+		"| orders | 31 | 29 | 0 | 0 | 1 | 1 |",
+		"| users | 0 | 0 | 0 | 0 | 0 | 0 |",
+		"",
+		`**orders**: all that are missing \| are started by tranche/catchup/orders`,
+		"",
+		"**users**: error: no warehouse",
 	}
 	if strings.Join(lines, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%s", strings.Join(lines, "\n"))
