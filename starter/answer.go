@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -60,7 +61,9 @@ func get(ctx context.Context, wait time.Duration, handle client.WorkflowRun, res
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	err := handle.Get(waiting, result)
-	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+	// The last question may be cut off by the deadline, and be told so before the context is.
+	var late *serviceerror.DeadlineExceeded
+	if ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &late)) {
 		return errNotYet
 	}
 	return err
