@@ -33,7 +33,7 @@ func (c *Change) noteConsequences(was, is *interval.Grid, now time.Time) {
 		c.note("max_active_runs: holds at once, also for runs that wait")
 	}
 	if before.TaskQueue != after.TaskQueue {
-		c.note("runs that are open stay with the workers of task queue %s, later ones need a worker on %s", before.TaskQueue, after.TaskQueue)
+		c.note("runs that are open stay with the workers of task queue %s, later ones need a worker on %s; the reconciler of %s is deleted if no pipeline is left there", before.TaskQueue, after.TaskQueue, before.TaskQueue)
 	}
 }
 

@@ -215,9 +215,9 @@ func (p *program) applyAll(ctx context.Context, o *online, made *schedules.Sched
 		if queue := change.Leaves(); queue != "" {
 			left[queue] = true
 		}
-		if change.Verb != schedules.Unchanged {
+		if applied.Verb != schedules.Unchanged {
 			touched[queue] = append(touched[queue], change.Pipeline)
-			fmt.Fprintf(p.talk, "%s: %sd, %s compared with the server's listing\n", change.Pipeline, change.Verb, plural(applied.Checked, "coming tick"))
+			fmt.Fprintf(p.talk, "%s: %sd, %s compared with the server's listing\n", change.Pipeline, applied.Verb, plural(applied.Checked, "coming tick"))
 		}
 	}
 	p.applyReconcilers(ctx, made, plan, touched, report)
