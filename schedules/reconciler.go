@@ -254,5 +254,5 @@ func (s *Schedules) reconciler(taskQueue string, every time.Duration) (*schedule
 	}, nil
 }
 
-// leastWindow is the shortest catchup window: Temporal makes a shorter one of it (server v1.32.1).
+// leastWindow is the shortest catchup window that Temporal heeds: a shorter one counts as this (server v1.32.1).
 const leastWindow = 10 * time.Second
