@@ -274,16 +274,11 @@ func (r *reconciliation) decide(ctx context.Context, plan *gaps.Plan) error {
 
 // stopCatchup keeps a catchup that is at work from starting more runs; those that are open go on.
 func (r *reconciliation) stopCatchup(ctx context.Context) error {
-	id := launch.CatchupID(r.watched.Pipeline)
-	err := r.activities.temporal.CancelWorkflow(ctx, id, "")
-	if gone(err) {
-		return nil
+	stopped, err := r.activities.temporal.StopCatchup(ctx, r.watched.Pipeline)
+	if stopped {
+		r.note("%s starts no more runs", launch.CatchupID(r.watched.Pipeline))
 	}
-	if err != nil {
-		return fmt.Errorf("stop %s: %w", id, err)
-	}
-	r.note("%s starts no more runs", id)
-	return nil
+	return err
 }
 
 func because(note string) string {

@@ -10,8 +10,6 @@ import (
 	schedulepb "go.temporal.io/api/schedule/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
-
-	"github.com/trancheflow/tranche/launch"
 )
 
 // pausePatience bounds how long a pause is sent again. Temporal keeps patches in one slot: of those that arrive
@@ -51,10 +49,8 @@ func (s *Schedules) SetPaused(ctx context.Context, current *Schedule, paused boo
 // stopCatchup keeps a catchup that is at work from starting more runs; those that are open go on. When the
 // Schedule was paused by somebody else, the reconciler sees to that.
 func (s *Schedules) stopCatchup(ctx context.Context, pipelineName string) error {
-	err := s.temporal.CancelWorkflow(ctx, launch.CatchupID(pipelineName), "")
-	var gone *serviceerror.NotFound
-	if err != nil && !errors.As(err, &gone) {
-		return fmt.Errorf("the Schedule of %s is paused, but its catchup goes on: cancel %s: %w", pipelineName, launch.CatchupID(pipelineName), err)
+	if _, err := s.temporal.StopCatchup(ctx, pipelineName); err != nil {
+		return fmt.Errorf("the Schedule of %s is paused, but its catchup goes on: %w", pipelineName, err)
 	}
 	return nil
 }
