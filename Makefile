@@ -43,6 +43,8 @@ $(BIN)/devserver: $(DEVSERVER_SOURCES)
 demo: build devserver ## run the three example pipelines twice, end to end; KEEP=1 keeps it up
 	go run ./systemtest/demo $(if $(KEEP),--keep)
 
+# Tests of Schedules consist mostly of waiting for ticks: more of them at a time than there are processors.
+TESTFLAGS ?= -parallel 4 -timeout 20m
 .PHONY: test
 test: build devserver ## run all tests, against a real Temporal and a real PostgreSQL
 	scripts/with-postgres go test $(TESTFLAGS) ./...
