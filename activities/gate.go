@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/query/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -145,7 +144,7 @@ func (a *Activities) endUnserved(ctx context.Context, ask step.GateAsk) error {
 	if queue == ask.TaskQueue || !isOpen(info.GetStatus()) {
 		return nil
 	}
-	served, err := a.served(ctx, queue)
+	served, err := a.temporal.Polled(ctx, queue)
 	if err != nil || served {
 		return err
 	}
@@ -156,27 +155,6 @@ func (a *Activities) endUnserved(ctx context.Context, ask step.GateAsk) error {
 		return nil
 	}
 	return err
-}
-
-// pollerAge is how long ago a worker may have asked for work and still count as there: Temporal holds an empty
-// poll for a minute.
-const pollerAge = 70 * time.Second
-
-// served reports whether a worker polls a task queue for workflows.
-func (a *Activities) served(ctx context.Context, queue string) (bool, error) {
-	described, err := a.temporal.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-		Namespace: a.temporal.Namespace, TaskQueue: &taskqueue.TaskQueue{Name: queue, Kind: enums.TASK_QUEUE_KIND_NORMAL},
-		TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,
-	})
-	if err != nil {
-		return false, fmt.Errorf("ask Temporal who polls task queue %s: %w", queue, err)
-	}
-	for _, poller := range described.GetPollers() {
-		if a.now().Sub(poller.GetLastAccessTime().AsTime()) < pollerAge {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // ReleaseGate gives a slot, or a place in the queue, back. Where no gate is open there is nothing to give back.

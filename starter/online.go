@@ -12,8 +12,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/taskqueue/v1"
-	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/trancheflow/tranche/dial"
 	"github.com/trancheflow/tranche/launch"
@@ -60,10 +58,6 @@ func (p *program) unknownNamespace(err error) error {
 	return p.connected.noNamespace(attempted)
 }
 
-// pollerAge is how long ago a worker may have asked for work and still count as there: a worker
-// asks at least once a minute, which is how long Temporal holds an empty poll.
-const pollerAge = 70 * time.Second
-
 // workerLookup bounds the question whether any worker polls a queue: people are told within 5 s.
 const workerLookup = 4 * time.Second
 
@@ -78,7 +72,7 @@ func (o *online) hasWorkers(ctx context.Context, queue string) (bool, error) {
 	ticker := time.NewTicker(workerLookupInterval)
 	defer ticker.Stop()
 	for {
-		polled, err := o.polled(ctx, queue)
+		polled, err := o.Polled(ctx, queue)
 		// The last question may be cut off by the deadline, and be told so before ctx is.
 		var late *serviceerror.DeadlineExceeded
 		if polled || err != nil && ctx.Err() == nil && !errors.As(err, &late) {
@@ -90,22 +84,6 @@ func (o *online) hasWorkers(ctx context.Context, queue string) (bool, error) {
 		case <-ticker.C:
 		}
 	}
-}
-
-func (o *online) polled(ctx context.Context, queue string) (bool, error) {
-	described, err := o.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-		Namespace: o.Namespace, TaskQueue: &taskqueue.TaskQueue{Name: queue, Kind: enums.TASK_QUEUE_KIND_NORMAL},
-		TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,
-	})
-	if err != nil {
-		return false, fmt.Errorf("ask Temporal who polls task queue %s: %w", queue, err)
-	}
-	for _, poller := range described.GetPollers() {
-		if time.Since(poller.GetLastAccessTime().AsTime()) < pollerAge {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // needWorkers returns the error of noWorkers if no worker polls a task queue.
