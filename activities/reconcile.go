@@ -29,6 +29,8 @@ const metricDeadlines = "tranche_deadlines_missed"
 // Reconcile says how the intervals of a pipeline stand, closes the books on runs that ended without an outcome, tells
 // of missed deadlines, and says what is to be started. It starts nothing itself, and may run twice.
 func (a *Activities) Reconcile(ctx context.Context, watched step.Watched) (step.Reconciled, error) {
+	beating := inBackground(func(quit <-chan struct{}) { launch.Beat(ctx, quit) })
+	defer beating.stop()
 	r := &reconciliation{activities: a, watched: watched, result: step.Reconciled{Pipeline: watched.Pipeline}}
 	if err := r.run(ctx); err != nil {
 		err = fmt.Errorf("reconcile %s: %w", watched.Pipeline, err)

@@ -51,7 +51,10 @@ func TestSucceed(t *testing.T) {
 	}{
 		"the first": {nil, hourly(), gaps.Era{hourly(), now}, 0, ""},
 		"the first one that is known, of a Schedule that says more": {nil, since(hourly(), "2026-05-03T07:00"), gaps.Era{since(hourly(), "2026-05-03T07:00"), now}, 0, ""},
-		"nothing new":                      {one, hourly(), one[0], 0, ""},
+		"nothing new": {one, hourly(), one[0], 0, ""},
+		"heard of late, when another one has taken over": {
+			append(two[:2:2], gaps.Era{since(hourly(), "2026-05-03T07:00"), at("2026-05-03T07:30")}), since(daily(), "2026-05-03T07:00"), two[1], 1, "",
+		},
 		"other bounds":                     {gaps.History{{daily(), applied}}, ended, gaps.Era{ended, applied}, 0, ""},
 		"another cadence":                  {one, daily(), gaps.Era{since(daily(), "2026-05-04T09:00"), now}, 1, ""},
 		"written again":                    {two, since(daily(), "2026-05-03T07:00"), two[1], 1, ""},

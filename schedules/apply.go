@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	schedulepb "go.temporal.io/api/schedule/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/proto"
@@ -29,8 +30,7 @@ type Applied struct {
 	Checked int `json:"checked"`
 }
 
-// settleAttempts bounds how often a write is tried again because somebody else wrote at the same time, or
-// because a tick of the old schedule fell into the moment of the update.
+// settleAttempts bounds how often a write is tried again because somebody else wrote at the same time.
 const settleAttempts = 5
 
 // errOverwritten says that what was read back is not what was written.
@@ -69,7 +69,7 @@ func (s *Schedules) apply(ctx context.Context, change *Change, ledger Ledger) (A
 	case Create:
 		written, err = s.create(ctx, change, ledger)
 	default:
-		written, err = s.update(ctx, change)
+		written, err = s.update(ctx, change, ledger)
 	}
 	if err != nil {
 		return applied, err
@@ -146,55 +146,97 @@ func (s *Schedules) readBack(ctx context.Context, change *Change) (*Schedule, er
 	return written, nil
 }
 
-// update changes a Schedule in place. Where other ticks take over, it makes sure that no tick of the old ones
-// fell between the last one that was known and the moment of the update: that interval would be run by the
-// old schedule and belong to the new one.
-func (s *Schedules) update(ctx context.Context, change *Change) (*Schedule, error) {
-	was, err := change.current.Definition().Grid()
-	if err != nil {
-		return nil, err
-	}
-	for range settleAttempts {
-		written, err := s.replace(ctx, change)
-		if err != nil || !change.regrids {
-			return written, err
-		}
-		last, ok := was.LastCompleted(written.Info.GetUpdateTime().AsTime())
-		if !ok || last.End.Format(time.RFC3339) == change.want.definition.Schedule.Since {
-			return written, nil
-		}
-		definition := *change.want.definition
-		schedule := *definition.Schedule
-		schedule.Since = last.End.Format(time.RFC3339)
-		definition.Schedule = &schedule
-		if change.want, err = s.desire(ctx, &definition, change.want.compiled); err != nil {
+// update changes a Schedule in place.
+func (s *Schedules) update(ctx context.Context, change *Change, ledger Ledger) (*Schedule, error) {
+	if change.regrids {
+		if err := s.takeOver(ctx, change, ledger); err != nil {
 			return nil, err
 		}
-		change.current = written
 	}
-	return nil, fmt.Errorf("apply the Schedule of %s: ticks of the old schedule come faster than the new one can take over: pause it with `starter schedules pause %s`, apply, and unpause it",
-		change.Pipeline, change.Pipeline)
+	return s.replace(ctx, change)
+}
+
+// takeOver prepares a Schedule for other ticks. The ledger must have heard of the grid that is there, which would be
+// lost when the next one is written. Then the old ticks stop, so that none falls into the moment of the change:
+// its interval would be run by the old schedule and belong to the new one. What becomes due by the new ticks
+// meanwhile is found by the reconciler.
+func (s *Schedules) takeOver(ctx context.Context, change *Change, ledger Ledger) error {
+	current := change.current
+	was, err := current.Definition().Grid()
+	if err != nil {
+		return err
+	}
+	known := gridRequest(current.Definition())
+	known.Record, known.At = true, current.appliedAt()
+	if _, err := ledger(ctx, known); err != nil {
+		return fmt.Errorf("the Schedule of %s is left as it is: the ledger has to know the schedule that it has before another takes over: %w", change.Pipeline, err)
+	}
+	stopped := proto.CloneOf(current.Current)
+	if !current.Paused() {
+		stopped.State.Paused, stopped.State.Notes = true, heldNote
+	}
+	if err := s.write(ctx, current, stopped); err != nil {
+		return err
+	}
+	held, err := s.Get(ctx, current.ID)
+	if err != nil {
+		return err
+	}
+	if held == nil || !held.Paused() {
+		return errOverwritten
+	}
+	change.current = held
+	definition := *change.want.definition
+	schedule := *definition.Schedule
+	if last, ok := was.LastCompleted(held.appliedAt()); ok {
+		schedule.Since = last.End.Format(time.RFC3339)
+	}
+	definition.Schedule = &schedule
+	change.want, err = s.desire(ctx, &definition, change.want.compiled)
+	return err
+}
+
+// heldNote is the reason for the pause in which another schedule takes over.
+const heldNote = "paused by `starter schedules apply` for a moment, while another schedule takes over"
+
+// held reports whether the Schedule is paused by an apply that was interrupted, and not by an operator.
+func (s *Schedule) held() bool { return s.Paused() && s.Notes() == heldNote }
+
+// appliedAt is when the Schedule's definition was last written, by the server's clock.
+func (s *Schedule) appliedAt() time.Time {
+	if at := s.Info.GetUpdateTime(); at != nil {
+		return at.AsTime()
+	}
+	return s.Info.GetCreateTime().AsTime()
 }
 
 // replace writes the wanted Schedule over the one that is there. A pause, and the reason for it, are the
 // operator's and stay.
 func (s *Schedules) replace(ctx context.Context, change *Change) (*Schedule, error) {
 	next := proto.CloneOf(change.want.schedule)
-	if change.current.Paused() {
+	if change.current.Paused() && !change.current.held() {
 		next.State.Paused, next.State.Notes = true, change.current.Notes()
 	}
+	if err := s.write(ctx, change.current, next); err != nil {
+		return nil, err
+	}
+	return s.readBack(ctx, change)
+}
+
+// write writes a Schedule over exactly the version of it that was read.
+func (s *Schedules) write(ctx context.Context, current *Schedule, next *schedulepb.Schedule) error {
 	_, err := s.temporal.WorkflowService().UpdateSchedule(ctx, &workflowservice.UpdateScheduleRequest{
-		Namespace: s.temporal.Namespace, ScheduleId: change.current.ID, RequestId: uuid.NewString(),
-		Schedule: next, ConflictToken: change.current.token,
+		Namespace: s.temporal.Namespace, ScheduleId: current.ID, RequestId: uuid.NewString(),
+		Schedule: next, ConflictToken: current.token,
 	})
 	var mismatch *serviceerror.FailedPrecondition
 	if errors.As(err, &mismatch) {
-		return nil, errOverwritten
+		return errOverwritten
 	}
 	if err != nil {
-		return nil, fmt.Errorf("update the Schedule of %s: %w", change.Pipeline, err)
+		return fmt.Errorf("update the Schedule of %s: %w", current.Pipeline, err)
 	}
-	return s.readBack(ctx, change)
+	return nil
 }
 
 // tellGate lets the limits that were applied hold at once, also for runs that wait already: those carry the
@@ -218,10 +260,7 @@ func (s *Schedules) tellGate(ctx context.Context, change *Change, written *Sched
 func (s *Schedules) record(ctx context.Context, change *Change, written *Schedule, ledger Ledger) error {
 	request := gridRequest(change.want.definition)
 	request.Record = true
-	request.At = written.Info.GetCreateTime().AsTime()
-	if change.Verb == Update {
-		request.At = written.Info.GetUpdateTime().AsTime()
-	}
+	request.At = written.appliedAt()
 	if _, err := ledger(ctx, request); err != nil {
 		return fmt.Errorf("the Schedule of %s is applied, but the ledger has not heard of it; the reconciler will see to it: %w", change.Pipeline, err)
 	}

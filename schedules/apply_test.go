@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -183,6 +184,70 @@ func TestOtherTicksTakeOver(t *testing.T) {
 	}
 	if since := p.current().Definition().Schedule.Since; since != applied.Since {
 		t.Errorf("runs are told %q", since)
+	}
+}
+
+// The ledger hears of the schedule that is there before another one takes over; if it cannot, nothing is changed.
+func TestTheLedgerHearsFirst(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.apply(p.source(`every: 1s, start_date: 2026-01-01`, ""))
+	change := p.plan(p.source(`cron: "0 0 * * *", start_date: 2026-01-01`, ""))
+	before := p.current()
+	deaf := func(context.Context, step.GridRequest) (step.GridAnswer, error) {
+		return step.GridAnswer{}, errors.New("no worker")
+	}
+	if _, err := p.schedules.Apply(p.ctx, change, deaf); err == nil || !strings.Contains(err.Error(), "left as it is") {
+		t.Errorf("without a ledger the apply says %v", err)
+	}
+	if after := p.current(); after.Paused() || !proto.Equal(before.Info.GetUpdateTime(), after.Info.GetUpdateTime()) {
+		t.Error("the Schedule was changed")
+	}
+	p.asked = nil
+	if _, err := p.schedules.Apply(p.ctx, change, p.ledger); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.asked) != 2 || !p.asked[0].Record || p.asked[0].Schedule.Every == 0 || !p.asked[1].Record || p.asked[1].Schedule.Cron == "" {
+		t.Errorf("the ledger was told %+v", p.asked)
+	}
+	if p.current().Paused() {
+		t.Error("it is paused after the apply")
+	}
+}
+
+// An apply that was interrupted while another schedule took over leaves the Schedule paused: the next one goes on,
+// and without one the reconciler lets it run again.
+func TestInterruptedTakeOver(t *testing.T) {
+	t.Parallel()
+	hold := func(p *place) {
+		p.t.Helper()
+		p.apply(p.source(`every: 1s, start_date: 2026-01-01`, ""))
+		held := proto.CloneOf(p.current().Current)
+		held.State.Paused, held.State.Notes = true, heldNote
+		if err := p.schedules.write(p.ctx, p.current(), held); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	p := newPlace(t)
+	hold(p)
+	for _, schedule := range []string{`every: 1s, start_date: 2026-01-01`, `every: 7s, start_date: 2026-01-01`} {
+		if change := p.plan(p.source(schedule, "")); change.Verb != Update || !strings.Contains(strings.Join(change.Notes, " "), "interrupted") {
+			t.Errorf("%s: the plan is %s, %q", schedule, change.Verb, change.Notes)
+		}
+	}
+	p.apply(p.source(`every: 7s, start_date: 2026-01-01`, ""))
+	if after := p.current(); after.Paused() || after.Definition().Schedule.Every.Std() != 7*time.Second {
+		t.Errorf("after the apply it is paused: %t, every %s", after.Paused(), after.Definition().Schedule.Every)
+	}
+
+	other := newPlace(t)
+	hold(other)
+	other.schedules.now = func() time.Time { return time.Now().Add(heldTooLong + time.Minute) }
+	if w := other.schedules.watched(other.ctx, other.current()); w.Paused || w.Problem != "" {
+		t.Errorf("the reconciler sees %+v", w)
+	}
+	if other.current().Paused() {
+		t.Error("it is still paused")
 	}
 }
 

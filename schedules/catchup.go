@@ -41,6 +41,9 @@ const memoDefinition = "tranche.definition"
 //
 // It is an activity: step.ActivityCatchup.
 func (s *Schedules) StartCatchup(ctx context.Context, request step.CatchupRequest) error {
+	quit := make(chan struct{})
+	defer close(quit)
+	go launch.Beat(ctx, quit)
 	found, err := s.Get(ctx, launch.ScheduleID(request.Pipeline))
 	if err != nil {
 		return err

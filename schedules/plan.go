@@ -192,7 +192,10 @@ func (s *Schedules) planUpdate(ctx context.Context, change *Change) error {
 		return err
 	}
 	change.Verb = Unchanged
-	if change.current.Paused() {
+	if change.current.held() {
+		change.Differences = append(change.Differences, Difference{"state", "paused", "active"})
+		change.note("an apply was interrupted while another schedule took over")
+	} else if change.current.Paused() {
 		change.note("paused: %s", orNothing(change.current.Notes()))
 	}
 	if len(change.Differences) == 0 {

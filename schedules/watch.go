@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/step"
@@ -17,6 +18,9 @@ import (
 //
 // It is an activity: step.ActivityWatch.
 func (s *Schedules) Watch(ctx context.Context, request step.WatchRequest) ([]step.Watched, error) {
+	quit := make(chan struct{})
+	defer close(quit)
+	go launch.Beat(ctx, quit)
 	names, err := s.Names(ctx)
 	if err != nil {
 		return nil, err
@@ -51,15 +55,20 @@ func (s *Schedule) TaskQueue() string {
 func (s *Schedules) watched(ctx context.Context, found *Schedule) step.Watched {
 	w := step.Watched{
 		Pipeline: found.Pipeline, Paused: found.Paused(), Note: found.Notes(),
-		Created: found.Info.GetCreateTime().AsTime(), Updated: found.Info.GetCreateTime().AsTime(),
-	}
-	if at := found.Info.GetUpdateTime(); at != nil {
-		w.Updated = at.AsTime()
+		Created: found.Info.GetCreateTime().AsTime(), Updated: found.appliedAt(),
 	}
 	definition := found.Definition()
 	if definition == nil {
 		w.Problem = fmt.Sprintf("its Schedule needs a newer worker: %v", found.Unreadable)
 		return w
+	}
+	if found.held() && s.now().Sub(found.appliedAt()) > heldTooLong {
+		// Whoever applied was interrupted before anything had changed.
+		if err := s.SetPaused(ctx, found, false, Cadence(definition.Schedule)); err != nil {
+			w.Problem = err.Error()
+			return w
+		}
+		w.Paused, w.Note = false, ""
 	}
 	w.Warehouse, w.Digest, w.Schedule, w.Deadline = definition.Warehouse, definition.Digest, *definition.Schedule, definition.Deadline
 	if err := s.renew(ctx, found); err != nil {
@@ -67,6 +76,9 @@ func (s *Schedules) watched(ctx context.Context, found *Schedule) step.Watched {
 	}
 	return w
 }
+
+// heldTooLong is how long an apply may hold a Schedule while another one takes over, before it counts as interrupted.
+const heldTooLong = 5 * time.Minute
 
 // renew compiles the calendars of a Schedule anew when they were compiled with an older zone database, or
 // less than nine of their ten years are left. A worker that is older than the one that compiled them leaves

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/urfave/cli/v2"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/trancheflow/tranche/dial"
 	"github.com/trancheflow/tranche/launch"
@@ -133,6 +134,7 @@ type reconciled = step.Reconciled
 func (o *online) reconcile(ctx context.Context, queue string, pipelines []string) ([]reconciled, error) {
 	handle, err := o.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: launch.ReconcileID(queue) + "/now/" + uuid.NewString(), TaskQueue: queue, WorkflowExecutionTimeout: answerWithin,
+		Priority:      temporal.Priority{PriorityKey: launch.PriorityGate}, // somebody waits at a terminal
 		StaticSummary: "reconcile " + queue + " now",
 	}, workflows.ReconcileType, workflows.ReconcileInput{TaskQueue: queue, Pipelines: pipelines})
 	if err != nil {
@@ -157,6 +159,7 @@ func (o *online) ledger(queue string) schedules.Ledger {
 		var answer step.GridAnswer
 		handle, err := o.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 			ID: launch.LedgerID(request.Pipeline) + "/" + uuid.NewString(), TaskQueue: queue, WorkflowExecutionTimeout: answerWithin,
+			Priority:      temporal.Priority{PriorityKey: launch.PriorityGate}, // somebody waits at a terminal
 			StaticSummary: "schedules of " + request.Pipeline,
 		}, workflows.LedgerType, request)
 		if err != nil {

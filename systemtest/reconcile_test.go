@@ -147,7 +147,12 @@ func TestReconcile(t *testing.T) {
 		r.watched.Paused = false
 		r.terminate(foreign)
 		r.terminate(open.WorkflowID)
-		if now := r.reconcile(); counts(now) != counts(step.Reconciled{Expected: 10, Loaded: 2, Failed: 2, Missing: 6}) || show(now.Catchup) != "2026-01-04 2026-01-10" {
+		// Temporal's list of open runs lags behind: until it has heard, a round may take them for open.
+		now := r.reconcile()
+		for now.Open > 0 && w.ctx.Err() == nil {
+			now = r.reconcile()
+		}
+		if counts(now) != counts(step.Reconciled{Expected: 10, Loaded: 2, Failed: 2, Missing: 6}) || show(now.Catchup) != "2026-01-04 2026-01-10" {
 			w.t.Errorf("when nothing is open: %s %s: %s", counts(now), show(now.Catchup), now.Note)
 		}
 	})

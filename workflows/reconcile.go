@@ -40,6 +40,13 @@ func (r ReconcileResult) Failure() error {
 	return errors.Join(failures...)
 }
 
+// How long one attempt may take, over years of minutes, and how soon one that was lost with its worker is tried
+// again.
+const (
+	reconcileAttempt   = 2 * time.Minute
+	reconcileHeartbeat = 10 * time.Second
+)
+
 // reconcileWidth is how many pipelines are reconciled at a time.
 const reconcileWidth = 4
 
@@ -52,7 +59,8 @@ const reported = 100
 func Reconcile(ctx workflow.Context, input ReconcileInput) (ReconcileResult, error) {
 	control := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           launch.ControlQueue(workflow.GetInfo(ctx).TaskQueueName),
-		StartToCloseTimeout: 2 * time.Minute,
+		StartToCloseTimeout: reconcileAttempt,
+		HeartbeatTimeout:    reconcileHeartbeat,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 2 * time.Second, BackoffCoefficient: 2, MaximumInterval: 20 * time.Second, MaximumAttempts: 4},
 	})
 	var watched []step.Watched
