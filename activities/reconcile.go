@@ -166,8 +166,9 @@ func (r *reconciliation) plan(ctx context.Context, history gaps.History) (*gaps.
 			Catchup: schedule.Catchup, CatchupWindow: schedule.CatchupWindow.Std(), Jitter: schedule.Jitter.Std(),
 			Deadline: r.watched.Deadline.Std(), DependsOnPast: schedule.DependsOnPast,
 		},
-		Now:    r.activities.now(),
-		Chosen: chosen.End,
+		Now:     r.activities.now(),
+		Written: r.watched.Updated,
+		Chosen:  chosen.End,
 		Ledger: gaps.Ledger{
 			Statuses: func(from, to time.Time) iter.Seq2[gaps.Status, error] {
 				return statuses(r.ledger.Statuses(ctx, r.watched.Pipeline, from, to))

@@ -16,7 +16,8 @@
 //
 // # Started
 //
-// What an edit made due in the past is started, whatever `catchup` says. Else `none` starts nothing, `all` starts
+// What an edit made due in the past, and a tick that elapsed in the moments before a write of the Schedule, which
+// Temporal may have dropped, is started, whatever `catchup` says. Else `none` starts nothing, `all` starts
 // everything that is missing, and `latest` the newest that is missing of what has become due since the one that it
 // chose before; it leaves the others.
 package gaps
@@ -82,6 +83,9 @@ type Request struct {
 	Policy  Policy
 	// Now is when the plan is made.
 	Now time.Time
+	// Written is when the Schedule was last written. Of the ticks that had just elapsed then Temporal may have
+	// dropped some (server v1.32.1); zero: never.
+	Written time.Time
 	// Chosen is the tick of the interval that `latest` chose last; zero: none yet.
 	Chosen time.Time
 	// Ledger of the pipeline's warehouse.
@@ -99,7 +103,7 @@ type Plan struct {
 
 	policy Policy
 	chosen time.Time
-	// missing are all that are, edited those of them that the oldest edit which has any made due.
+	// missing are all that are, edited those of them that the oldest edit which has any made due, or dropped.
 	missing, edited stretch
 	// newest are the newest missing ones, in order.
 	newest ring
@@ -169,6 +173,7 @@ func (p *Plan) read(r Request, joined iter.Seq2[Standing, error], noticed iter.S
 	told, stop := newCursor(noticed)
 	defer stop()
 	edits := editsOf(r.History)
+	edits.written, edits.grace = r.Written, r.Policy.grace()
 	own := r.Now.Add(-r.Policy.grace())
 	var before Standing
 	var late ring
@@ -220,7 +225,7 @@ func (p *Plan) count(at Standing, open, recent bool, before Standing, edits *edi
 		p.Missing++
 		p.missing.add(at.Interval)
 		p.newest.add(at.Interval)
-		if edit := edits.of(at.Interval); edit > 0 && (p.edited.count == 0 || p.edited.era == edit) {
+		if edit := edits.of(at.Interval); edit != 0 && (p.edited.count == 0 || p.edited.era == edit) {
 			p.edited.era = edit
 			p.edited.add(at.Interval)
 		}
@@ -294,7 +299,7 @@ func (p *Plan) Decide() Decision {
 		}
 		return Decision{}
 	case edits != nil:
-		return Decision{Start: edits, Why: "what an edit of the schedule made due in the past is started"}
+		return Decision{Start: edits, Why: "what an edit of the schedule made due in the past, or may have dropped, is started"}
 	case p.policy.Catchup == pipeline.CatchupLatest:
 		return p.decideLatest()
 	default:

@@ -317,3 +317,45 @@ func TestAYearOfMinutes(t *testing.T) {
 		t.Errorf("%d bytes were allocated: memory grows with the intervals", allocated)
 	}
 }
+
+// A tick that elapsed just before the Schedule was written may have been dropped by Temporal: it is started whatever
+// catchup says, but nothing older.
+func TestATickThatAWriteMayHaveDropped(t *testing.T) {
+	t.Parallel()
+	start := at("2026-05-01T00:00")
+	history := gaps.History{{interval.Spec{Every: time.Minute, Start: start}, start}}
+	written := at("2026-05-01T10:00").Add(500 * time.Millisecond)
+	var before []interval.Interval
+	timeline, err := history.Timeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for iv := range timeline.Between(start, at("2026-05-01T12:00")) {
+		before = append(before, iv)
+	}
+	b := loaded(before...)
+	request := gaps.Request{History: history, Policy: gaps.Policy{Catchup: pipeline.CatchupNone}, Now: at("2026-05-01T11:00"), Ledger: b.ledger()}
+	for _, c := range []struct {
+		missing string // the tick
+		written time.Time
+		want    bool
+	}{
+		{"2026-05-01T10:00", written, true},
+		{"2026-05-01T09:59", written, true},
+		{"2026-05-01T09:50", written, false},
+		{"2026-05-01T10:01", written, false},
+		{"2026-05-01T10:00", time.Time{}, false},
+	} {
+		iv, ok := timeline.At(at(c.missing))
+		if !ok {
+			t.Fatal(c.missing)
+		}
+		delete(b, iv)
+		request.Written = c.written
+		decision := plan(t, request).Decide()
+		if got := decision.Start != nil; got != c.want || got && !decision.Start.From.Equal(iv.Start) {
+			t.Errorf("missing %s, written %s: %+v", c.missing, c.written, decision)
+		}
+		b[iv] = step.OutcomeLoaded
+	}
+}

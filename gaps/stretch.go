@@ -77,17 +77,28 @@ func (r *ring) list() []interval.Interval {
 type edits struct {
 	history History
 	era     int
+	// written is when the Schedule was last written; the ticks up to grace before it may be lost.
+	written time.Time
+	grace   time.Duration
 }
 
 func editsOf(h History) edits { return edits{history: h} }
 
-// of returns the place in the history of the grid that an edit brought after the interval's tick; 0 when none did.
+// dropped is what of returns for a tick that a write of the Schedule may have dropped.
+const dropped = -1
+
+// of returns the place in the history of the grid that an edit brought after the interval's tick; dropped for a tick
+// just before a write of the Schedule; 0 when neither.
 func (e *edits) of(iv interval.Interval) int {
 	for e.era+1 < len(e.history) && e.history[e.era+1].Spec.Since.Before(iv.End) {
 		e.era++
 	}
-	if e.era == 0 || iv.End.After(e.history[e.era].Applied) {
+	switch {
+	case e.era > 0 && !iv.End.After(e.history[e.era].Applied):
+		return e.era
+	case !iv.End.After(e.written) && iv.End.After(e.written.Add(-e.grace)):
+		return dropped
+	default:
 		return 0
 	}
-	return e.era
 }
