@@ -71,7 +71,7 @@ var places atomic.Int64
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	needServer(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
 	dialled, err := client.DialContext(ctx, client.Options{HostPort: server.process.Ready.Address, Logger: silent{}})
 	if err != nil {

@@ -63,7 +63,7 @@ func runTests(m *testing.M) int {
 }
 
 // patience bounds every wait of a test, on a machine that is busy with other tests.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // world is what one test has for itself.
 type world struct {
