@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -242,12 +243,24 @@ func TestInterruptedTakeOver(t *testing.T) {
 
 	other := newPlace(t)
 	hold(other)
+	held := other.current().appliedAt()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for time.Since(held) < 4*time.Second { // ticks pass unseen
+		<-ticker.C
+	}
 	other.schedules.now = func() time.Time { return time.Now().Add(heldTooLong + time.Minute) }
 	if w := other.schedules.watched(other.ctx, other.current()); w.Paused || w.Problem != "" {
 		t.Errorf("the reconciler sees %+v", w)
 	}
 	if other.current().Paused() {
 		t.Error("it is still paused")
+	}
+	first := held.Truncate(time.Second).Add(time.Second)
+	for fired := other.ids(); !slices.Contains(fired, first.Format(time.RFC3339)) || !slices.Contains(fired, first.Add(2*time.Second).Format(time.RFC3339)); fired = other.ids() {
+		if <-ticker.C; other.ctx.Err() != nil {
+			t.Fatalf("of the ticks since %s it has started %v", held, fired)
+		}
 	}
 }
 

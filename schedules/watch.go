@@ -8,6 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+	schedulepb "go.temporal.io/api/schedule/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/step"
 )
@@ -63,8 +68,7 @@ func (s *Schedules) watched(ctx context.Context, found *Schedule) step.Watched {
 		return w
 	}
 	if found.held() && s.now().Sub(found.appliedAt()) > heldTooLong {
-		// Whoever applied was interrupted before anything had changed.
-		if err := s.SetPaused(ctx, found, false, Cadence(definition.Schedule)); err != nil {
+		if err := s.release(ctx, found); err != nil {
 			w.Problem = err.Error()
 			return w
 		}
@@ -79,6 +83,30 @@ func (s *Schedules) watched(ctx context.Context, found *Schedule) step.Watched {
 
 // heldTooLong is how long an apply may hold a Schedule while another one takes over, before it counts as interrupted.
 const heldTooLong = 5 * time.Minute
+
+// release lets a Schedule go on whose apply was interrupted before anything had changed. What became due meanwhile is
+// started by the Schedule's own backfill, in the same call: no operator meant it to be left out.
+func (s *Schedules) release(ctx context.Context, found *Schedule) error {
+	_, err := s.temporal.WorkflowService().PatchSchedule(ctx, &workflowservice.PatchScheduleRequest{
+		Namespace: s.temporal.Namespace, ScheduleId: found.ID, RequestId: uuid.NewString(),
+		Patch: &schedulepb.SchedulePatch{
+			Unpause: Cadence(found.Definition().Schedule),
+			BackfillRequest: []*schedulepb.BackfillRequest{{
+				StartTime:     timestamppb.New(found.appliedAt().Truncate(time.Second).Add(time.Second)),
+				EndTime:       timestamppb.New(s.now()),
+				OverlapPolicy: overlap,
+			}},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("release the Schedule of %s, which an interrupted apply holds: %w", found.Pipeline, err)
+	}
+	done, err := s.awaitPaused(ctx, found.ID, false)
+	if err == nil && !done {
+		err = fmt.Errorf("the Schedule of %s, which an interrupted apply holds, was told to go on and does not yet", found.Pipeline)
+	}
+	return err
+}
 
 // renew compiles the calendars of a Schedule anew when they were compiled with an older zone database, or
 // less than nine of their ten years are left. A worker that is older than the one that compiled them leaves
