@@ -50,14 +50,7 @@ func (in *Input) UnmarshalJSON(data []byte) error {
 		*plain
 		Definition json.RawMessage `json:"definition"`
 	}{plain: (*plain)(in)}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&wire); err != nil {
-		in.unreadable = err
-		return nil
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		in.unreadable = errors.New("there is text after the input")
+	if in.unreadable = Strictly(data, &wire); in.unreadable != nil {
 		return nil
 	}
 	if in.Version > Version {
@@ -70,3 +63,17 @@ func (in *Input) UnmarshalJSON(data []byte) error {
 
 // Unreadable says why this build cannot read the input, and nil if it can.
 func (in *Input) Unreadable() error { return in.unreadable }
+
+// Strictly decodes the input of a workflow, which is one JSON value without unknown fields: what this build does not
+// know must not be passed over.
+func Strictly(data []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is text after the input")
+	}
+	return nil
+}

@@ -1,16 +1,15 @@
 package workflows
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/step"
 )
@@ -62,14 +61,7 @@ func (in *BackfillInput) UnmarshalJSON(data []byte) error {
 		*plain
 		Definition json.RawMessage `json:"definition"`
 	}{plain: (*plain)(in)}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&wire); err != nil {
-		in.unreadable = err
-		return nil
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		in.unreadable = errors.New("there is text after the input")
+	if in.unreadable = launch.Strictly(data, &wire); in.unreadable != nil {
 		return nil
 	}
 	if in.Version > BackfillVersion {
