@@ -81,6 +81,11 @@ func (a *Activities) Register(registry worker.ActivityRegistry) {
 	}
 }
 
+// RegisterHTTP registers what a connection's own task queue is for: the steps that read an HTTP API.
+func (a *Activities) RegisterHTTP(registry worker.ActivityRegistry) {
+	registry.RegisterActivityWithOptions(a.ExtractHTTP, activity.RegisterOptions{Name: step.ActivityHTTP})
+}
+
 // RegisterControl registers, under their stable names, the activities of the control queue: they move no
 // data, and may last as long as the runs that they look after.
 func (a *Activities) RegisterControl(registry worker.ActivityRegistry) {

@@ -38,6 +38,9 @@ func (a *Activities) ExtractHTTP(ctx context.Context, in step.Input) (step.Resul
 		if err != nil {
 			return nil, err
 		}
+		if err := a.connections.OnTaskQueue(api, activity.GetInfo(ctx).TaskQueue); err != nil {
+			return nil, err
+		}
 		location, err := interval.LoadLocation(in.Timezone)
 		if err != nil {
 			return nil, err

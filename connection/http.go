@@ -44,6 +44,7 @@ type HTTP struct {
 	answers   answers
 	idle      time.Duration
 	now       func() time.Time
+	queue     string // of its own, or ""
 }
 
 // httpSettings is an http connection as it stands in the file.
@@ -62,6 +63,7 @@ type httpSettings struct {
 	failures          int // in a row that open the circuit; 0: there is none
 	coolDown          time.Duration
 	oauth2            *oauth2Settings // nil: no tokens are fetched
+	taskQueue         TaskQueue       // without a name: none
 }
 
 func newHTTP(name string, s httpSettings, m *masker, log *atomic.Pointer[slog.Logger]) *HTTP {
@@ -70,7 +72,7 @@ func newHTTP(name string, s httpSettings, m *masker, log *atomic.Pointer[slog.Lo
 	}
 	c := &HTTP{
 		name: name, base: s.base, origins: newOrigins(s.base, s.allowedHosts), masker: m,
-		answers: s.answers, idle: s.idleTimeout, now: time.Now,
+		answers: s.answers, idle: s.idleTimeout, now: time.Now, queue: s.taskQueue.Name,
 		permits: newPermits(s.requestsPerSecond, s.burst, s.maxInFlight),
 	}
 	if s.failures > 0 {

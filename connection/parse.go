@@ -42,7 +42,7 @@ const maximumFile = 1 << 20
 // never quote a value that may be a secret. Nothing is opened or asked: a wrong password shows
 // itself at the first use.
 func Parse(file string, data []byte, env func(string) (string, bool)) (*Set, error) {
-	d := &decoder{file: file, env: env}
+	d := &decoder{file: file, env: env, queues: map[string]float64{}}
 	set := &Set{http: map[string]*HTTP{}, files: map[string]*Files{}, databases: map[string]Database{},
 		masker: &masker{}, log: &atomic.Pointer[slog.Logger]{}}
 	if root := d.document(data); root != nil {
@@ -55,6 +55,7 @@ func Parse(file string, data []byte, env func(string) (string, bool)) (*Set, err
 		return nil, err
 	}
 	set.masker.pattern = newMasker(d.secrets).pattern
+	set.queues = d.queues
 	for _, files := range set.files {
 		files.masker = set.masker
 	}
@@ -67,6 +68,7 @@ type decoder struct {
 	env      func(string) (string, bool)
 	problems pipeline.Problems
 	secrets  []string
+	queues   map[string]float64 // steps per second of the task queues so far
 }
 
 func (d *decoder) problem(node *yaml.Node, path, code, message string) {

@@ -36,6 +36,7 @@ func (d *decoder) http(node *yaml.Node, path string) (httpSettings, bool) {
 		"throttle_on_status":  d.statuses(&s.answers.throttleOn, "throttle_on_status", statuses),
 		"maximum_retry_after": d.duration(&longest),
 		"circuit_breaker":     func(n *yaml.Node, p string) { d.circuitBreaker(n, p, &s) },
+		"task_queue":          func(n *yaml.Node, p string) { s.taskQueue = d.taskQueue(n, p) },
 	})
 	s.timeout, s.idleTimeout, s.answers.longest = timeout.Std(), idle.Std(), longest.Std()
 	d.required(seen, node, path, "base_url", "https://api.example.com/v1")

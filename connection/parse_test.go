@@ -32,6 +32,7 @@ const whole = `connections:
       throttle_on_status: [509]
       maximum_retry_after: 10m
       circuit_breaker: { consecutive_failures: 3, cool_down: 20s }
+      task_queue: { name: shop-api, steps_per_second: 0.5 }
   granted:
     http:
       base_url: https://api.example
@@ -87,6 +88,9 @@ func TestParseWholeFile(t *testing.T) {
 	wantAnswers := answers{retryOn: []int{500, 520}, failOn: []int{504}, throttleOn: []int{509}, longest: 10 * time.Minute}
 	if err != nil || api.Name() != "shop" || !reflect.DeepEqual(api.answers, wantAnswers) || api.circuit.failures != 3 || api.circuit.coolDown != 20*time.Second {
 		t.Errorf("shop: %+v, %v", api, err)
+	}
+	if got, want := set.TaskQueues(), []TaskQueue{{"shop-api", 0.5}}; !slices.Equal(got, want) {
+		t.Errorf("task queues: %+v", got)
 	}
 	if granted, err := set.HTTP("granted"); err != nil || granted.circuit != nil || granted.Circuit() != CircuitClosed || granted.answers.longest != time.Hour {
 		t.Errorf("granted: %v", err)
@@ -193,6 +197,11 @@ func TestParseProblems(t *testing.T) {
 			[]string{"1:90: connections.a.http.fail_on_status[0]: conflict: the status 500 stands in retry_on_status", "1:100: connections.a.http.fail_on_status[2]: conflict"}},
 		"circuit breaker": {"connections: {a: {http: {base_url: 'https://h', circuit_breaker: {consecutive_failures: 0, cool_down: 0s, probes: 2}}}, b: {http: {base_url: 'https://h', circuit_breaker: on}}}",
 			[]string{"1:89: connections.a.http.circuit_breaker.consecutive_failures: bad-value", "1:103: connections.a.http.circuit_breaker.cool_down: bad-value", "1:107: connections.a.http.circuit_breaker.probes: unknown-field", "1:172: connections.b.http.circuit_breaker: wrong-type"}},
+		"task queue": {"connections: {a: {http: {base_url: 'https://h', task_queue: {name: ' q', steps_per_second: 0}}}, b: {http: {base_url: 'https://h', task_queue: {}}}}",
+			[]string{"1:68: connections.a.http.task_queue.name: bad-value", "1:92: connections.a.http.task_queue.steps_per_second: bad-value",
+				"1:144: connections.b.http.task_queue: missing-field: the key name", "1:144: connections.b.http.task_queue: missing-field: the key steps_per_second"}},
+		"a task queue with two rates": {"connections: {a: {http: {base_url: 'https://h', task_queue: {name: q, steps_per_second: 1}}}, b: {http: {base_url: 'https://h', task_queue: {name: q, steps_per_second: 2}}}}",
+			[]string{"1:141: connections.b.http.task_queue: conflict: another connection has this task queue with another rate"}},
 		"longest wait":      {"connections: {a: {http: {base_url: 'https://h', maximum_retry_after: 0s}}}", []string{"1:70: connections.a.http.maximum_retry_after: bad-value"}},
 		"scheme and header": {`connections: {a: {http: {base_url: 'https://h', headers: {authorization: "Token ${TOKEN}"}, bearer: "${TOKEN}"}}}`, []string{"1:25: connections.a.http: conflict: headers and bearer set"}},
 		"key in both":       {`connections: {a: {http: {base_url: 'https://h', api_key: {header: X, query: y, value: "${TOKEN}"}}}}`, []string{"1:58: connections.a.http.api_key: conflict"}},

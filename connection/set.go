@@ -22,6 +22,7 @@
 //	      throttle_on_status: [509] # a wait here, beside 429
 //	      maximum_retry_after: 1h   # caps what the API may ask for; default 1h
 //	      circuit_breaker: { consecutive_failures: 5, cool_down: 60s } # the default; or off
+//	      task_queue: { name: shop-api, steps_per_second: 2 } # of all workers together; default: none
 //	  partner:
 //	    http:
 //	      base_url: https://partner.example.com
@@ -58,6 +59,7 @@ const (
 	TypeBadAnswer         = "BadAnswer"         // an answer that is not HTTP, or encoded in an unknown way; permanent
 	TypeTLS               = "TLS"               // a certificate that cannot be trusted; permanent
 	TypeBadRequest        = "BadRequest"        // a request that cannot be made from what the pipeline says; permanent
+	TypeWrongTaskQueue    = "WrongTaskQueue"    // a step on another task queue than its connection's; permanent
 	TypeFileMissing       = "FileMissing"       // no such file; permanent
 	TypeBadPath           = "BadPath"           // a path that leaves the folder, or names one; permanent
 	TypeStorage           = "Storage"           // the folder or bucket refused; permanent unless it said otherwise
@@ -69,6 +71,7 @@ type Set struct {
 	http      map[string]*HTTP
 	files     map[string]*Files
 	databases map[string]Database
+	queues    map[string]float64 // steps per second by task queue
 	masker    *masker
 	log       *atomic.Pointer[slog.Logger]
 }

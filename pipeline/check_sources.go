@@ -18,6 +18,7 @@ var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 func (c *checker) httpSource(at string, h *HTTP) {
 	c.connection(join(at, "connection"), h.Connection)
+	c.taskQueue(join(at, "task_queue"), h.TaskQueue)
 	switch {
 	case strings.Contains(string(h.Path), "://"):
 		c.fail(join(at, "path"), codeBadPath, "write only what follows the base URL, which is the connection's")

@@ -58,6 +58,7 @@ func (s *Step) digestStep() digestStep {
 	if s.HTTP != nil {
 		read := *s.HTTP
 		read.ResumeWithin = 0 // says when to start a listing again, not what is in it
+		read.TaskQueue = ""   // says whose worker reads it
 		d.HTTP = &read
 	}
 	return d

@@ -46,6 +46,17 @@ func (s *Step) SourceColumns() []Column {
 	return nil
 }
 
+// TaskQueue returns the task queue whose workers run the step, or "" for the pipeline's own.
+func (s *Step) TaskQueue() string {
+	switch {
+	case s.HTTP != nil:
+		return s.HTTP.TaskQueue
+	case s.Activity != nil:
+		return s.Activity.TaskQueue
+	}
+	return ""
+}
+
 // Step returns the step with this name, or nil. It points into the pipeline.
 func (p *Pipeline) Step(name string) *Step {
 	for i := range p.Steps {

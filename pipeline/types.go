@@ -258,6 +258,9 @@ const (
 type HTTP struct {
 	// Connection names the API: its base URL, credentials and limits are the connection's.
 	Connection string `yaml:"connection" json:"connection" required:"true"`
+	// TaskQueue is that of the connection, where its declaration has one: Temporal then keeps the rate at
+	// which steps start on it, over all workers. Default: the pipeline's.
+	TaskQueue string `yaml:"task_queue,omitempty" json:"task_queue,omitempty"`
 	// Method is `GET` (default) or `POST`.
 	Method string `yaml:"method,omitempty" json:"method" enum:"GET,POST" default:"GET"`
 	// Path is appended to the connection's base URL; it begins with `/`. Parameters belong under

@@ -149,6 +149,9 @@ func (p *program) startAndReport(c *cli.Context, o *online, definition *pipeline
 		fmt.Fprintf(p.talk, "starter: %v; the run waits for it\n", noWorkers(definition.TaskQueue, o.settings.Namespace()))
 		return err
 	}
+	if err := p.noteUnserved(ctx, o, definition); err != nil {
+		fmt.Fprintf(p.talk, "starter: %v\n", err)
+	}
 	if !c.Bool("wait") {
 		if asJSON {
 			return p.printJSON(report)
@@ -157,6 +160,26 @@ func (p *program) startAndReport(c *cli.Context, o *online, definition *pipeline
 		return err
 	}
 	return p.await(ctx, o, handle, report, asJSON)
+}
+
+// noteUnserved tells of the steps whose task queue, one of their own, nobody polls: they wait for a worker.
+func (p *program) noteUnserved(ctx context.Context, o *online, definition *pipeline.Pipeline) error {
+	known := map[string]bool{"": true, definition.TaskQueue: true}
+	for i := range definition.Steps {
+		queue := definition.Steps[i].TaskQueue()
+		if known[queue] {
+			continue
+		}
+		known[queue] = true
+		polled, err := o.PolledForSteps(ctx, queue)
+		if err != nil {
+			return err
+		}
+		if !polled {
+			fmt.Fprintf(p.talk, "no worker polls task queue %s: step %s waits for one\n", queue, definition.Steps[i].Name)
+		}
+	}
+	return nil
 }
 
 func describeStart(report started, digest string) string {

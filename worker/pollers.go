@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/activities"
+	"github.com/trancheflow/tranche/connection"
 	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/schedules"
 	"github.com/trancheflow/tranche/workflows"
@@ -22,16 +23,20 @@ const maxHeartbeatThrottle = 3 * time.Second
 // holds one for as long as it lasts.
 const controlActivities = 500
 
-// pollers are the two workers of a process: one runs workflows and steps, the other looks after runs. They are
-// apart, so that a backfill does not take the place of a step that it waits for.
+// pollers are the workers of a process: one runs workflows and steps, another looks after runs, so that a backfill
+// does not take the place of a step that it waits for. Each task queue of a connection has one more.
 type pollers struct {
-	queue         string
-	work, control worker.Worker
+	all []poller
+}
+
+type poller struct {
+	worker.Worker
+	queue string
 }
 
 // pollersOf makes the workers; failed is called with what stops one of them for good.
-func pollersOf(c *cli.Context, temporal *launch.Temporal, steps *activities.Activities, failed func(error)) *pollers {
-	p := &pollers{queue: c.String("task-queue")}
+func pollersOf(c *cli.Context, temporal *launch.Temporal, steps *activities.Activities, limited []connection.TaskQueue, failed func(error)) *pollers {
+	p, queue := &pollers{}, c.String("task-queue")
 	options := worker.Options{
 		MaxConcurrentActivityExecutionSize: c.Int("max-activities"),
 		WorkerStopTimeout:                  c.Duration("stop-timeout") + handBackMargin,
@@ -40,37 +45,61 @@ func pollersOf(c *cli.Context, temporal *launch.Temporal, steps *activities.Acti
 		MaxHeartbeatThrottleInterval: maxHeartbeatThrottle,
 		OnFatalError:                 failed,
 	}
-	p.work = worker.New(temporal.Client, p.queue, options)
-	p.work.RegisterWorkflowWithOptions(workflows.Run, workflow.RegisterOptions{Name: launch.RunType})
-	p.work.RegisterWorkflowWithOptions(workflows.Gate, workflow.RegisterOptions{Name: launch.GateType})
-	p.work.RegisterWorkflowWithOptions(workflows.Ledger, workflow.RegisterOptions{Name: workflows.LedgerType})
-	p.work.RegisterWorkflowWithOptions(workflows.Reconcile, workflow.RegisterOptions{Name: workflows.ReconcileType})
-	p.work.RegisterWorkflowWithOptions(workflows.Backfill, workflow.RegisterOptions{Name: workflows.BackfillType})
-	steps.Register(p.work)
+	work := p.add(temporal, queue, options)
+	work.RegisterWorkflowWithOptions(workflows.Run, workflow.RegisterOptions{Name: launch.RunType})
+	work.RegisterWorkflowWithOptions(workflows.Gate, workflow.RegisterOptions{Name: launch.GateType})
+	work.RegisterWorkflowWithOptions(workflows.Ledger, workflow.RegisterOptions{Name: workflows.LedgerType})
+	work.RegisterWorkflowWithOptions(workflows.Reconcile, workflow.RegisterOptions{Name: workflows.ReconcileType})
+	work.RegisterWorkflowWithOptions(workflows.Backfill, workflow.RegisterOptions{Name: workflows.BackfillType})
+	steps.Register(work)
 
-	options.MaxConcurrentActivityExecutionSize = controlActivities
 	options.DisableWorkflowWorker = true
-	p.control = worker.New(temporal.Client, launch.ControlQueue(p.queue), options)
-	steps.RegisterControl(p.control)
-	schedules.New(temporal).Register(p.control)
+	for _, own := range limited {
+		options.TaskQueueActivitiesPerSecond = own.StepsPerSecond
+		steps.RegisterHTTP(p.add(temporal, own.Name, options))
+	}
+	options.TaskQueueActivitiesPerSecond = 0
+	options.MaxConcurrentActivityExecutionSize = controlActivities
+	control := p.add(temporal, launch.ControlQueue(queue), options)
+	steps.RegisterControl(control)
+	schedules.New(temporal).Register(control)
 	return p
 }
 
-func (p *pollers) start() error {
-	if err := p.work.Start(); err != nil {
-		return fmt.Errorf("start polling task queue %s: %w", p.queue, err)
-	}
-	if err := p.control.Start(); err != nil {
-		p.work.Stop()
-		return fmt.Errorf("start polling task queue %s: %w", launch.ControlQueue(p.queue), err)
+// apart checks that no connection has a task queue that the worker needs for itself.
+func apart(queue string, limited []connection.TaskQueue) error {
+	for _, own := range limited {
+		if own.Name == queue || own.Name == launch.ControlQueue(queue) {
+			return fmt.Errorf("%w: the task queue %s of a connection is the worker's own (--task-queue), and everything on it would be held to the rate of one API: give the connection's queue another name",
+				errInvalid, own.Name)
+		}
 	}
 	return nil
 }
 
-// stop waits for the running activities of both.
+func (p *pollers) add(temporal *launch.Temporal, queue string, options worker.Options) worker.Worker {
+	made := worker.New(temporal.Client, queue, options)
+	p.all = append(p.all, poller{made, queue})
+	return made
+}
+
+func (p *pollers) start() error {
+	for i, one := range p.all {
+		if err := one.Start(); err != nil {
+			for _, started := range p.all[:i] {
+				started.Stop()
+			}
+			return fmt.Errorf("start polling task queue %s: %w", one.queue, err)
+		}
+	}
+	return nil
+}
+
+// stop waits for the running activities of all.
 func (p *pollers) stop() {
 	var stopping sync.WaitGroup
-	stopping.Go(p.control.Stop)
-	p.work.Stop()
+	for _, one := range p.all {
+		stopping.Go(one.Stop)
+	}
 	stopping.Wait()
 }

@@ -137,6 +137,9 @@ func (p *program) work(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := apart(c.String("task-queue"), connections.TaskQueues()); err != nil {
+		return errors.Join(err, connections.Close())
+	}
 	connections.LogTo(logger)
 	service, err := startService(c.String("listen"), connections.Collector())
 	if err != nil {
@@ -154,7 +157,7 @@ func (p *program) work(c *cli.Context) error {
 	steps := activities.New(activities.Options{Connections: connections, Temporal: temporal, StopGrace: c.Duration("stop-timeout")})
 	logger.Info("worker starts", "address", settings.Address(), "namespace", settings.Namespace(),
 		"task_queue", c.String("task-queue"), "connections", connections.Names(), "listen", service.address())
-	err = p.serve(c, temporal, steps, service, logger)
+	err = p.serve(c, temporal, steps, connections.TaskQueues(), service, logger)
 	if errors.Is(err, errForced) {
 		// Steps are still running: closing what they work with would make them fail, and they could
 		// still tell Temporal so. The process ends instead, and they are tried again elsewhere.
@@ -167,9 +170,9 @@ func (p *program) work(c *cli.Context) error {
 }
 
 // serve polls until a signal arrives, ctx ends or the worker fails for good.
-func (p *program) serve(c *cli.Context, temporal *launch.Temporal, steps *activities.Activities, service *service, logger *slog.Logger) error {
+func (p *program) serve(c *cli.Context, temporal *launch.Temporal, steps *activities.Activities, limited []connection.TaskQueue, service *service, logger *slog.Logger) error {
 	fatal := make(chan error, 1)
-	polling := pollersOf(c, temporal, steps, func(err error) {
+	polling := pollersOf(c, temporal, steps, limited, func(err error) {
 		select {
 		case fatal <- err:
 		default:

@@ -161,9 +161,7 @@ func activityOptions(s *pipeline.Step, used int, left time.Duration) workflow.Ac
 		},
 		Summary: summary(s),
 	}
-	if s.Activity != nil && s.Activity.TaskQueue != "" {
-		options.TaskQueue = s.Activity.TaskQueue
-	}
+	options.TaskQueue = s.TaskQueue()
 	return options
 }
 
