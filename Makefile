@@ -61,13 +61,18 @@ nightly: build devserver ## Schedules with Temporal's new scheduler; hold ten ye
 	TRANCHE_TEST_CHASM=1 scripts/with-postgres go test ./systemtest -run 'Past|Paused|Outage|Deleted|Taken|Calls|Grids|Operator|Apply' -count=1
 	TRANCHE_NIGHTLY=1 go test ./schedules -run 'AreTheGrid|TemporalFires' -count=1 -timeout 3h -v
 
+INTERVALS ?= 10000
+.PHONY: soak
+soak: build devserver ## run a backfill of INTERVALS intervals through kills of workers and server (about ten minutes)
+	go test ./systemtest -run TestSoak -soak $(INTERVALS) -count=1 -timeout 3h -v
+
 FUZZTIME ?= 10s
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each
 	scripts/fuzz $(FUZZTIME)
 
 .PHONY: bench
-bench: build devserver ## measure loads of a million rows against psql and sqlite3
+bench: build devserver ## measure loads of a million rows against psql and sqlite3, and a backfill against bare workflows
 	scripts/with-postgres go run ./systemtest/bench $(BENCHFLAGS)
 
 .PHONY: zones

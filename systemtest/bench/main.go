@@ -1,6 +1,7 @@
 // Command bench measures loads of a million rows of eight columns, each beside the limit that the
-// database's own client sets for the same rows into the same table: A B A B, medians. It is no test:
-// timings depend on what else the machine does, ratios much less.
+// database's own client sets for the same rows into the same table, and the runs of a backfill beside
+// bare workflows with as many activities: A B A B, medians. It is no test: timings depend on what else
+// the machine does, ratios much less.
 //
 // Whatever was loaded is read back after the clock has stopped: its checksum must be that of the rows
 // which the database's own client wrote.
@@ -36,18 +37,43 @@ func main() {
 	rows := flag.Int("rows", 1_000_000, "rows of a load, at least 1")
 	rounds := flag.Int("rounds", 5, "rounds of each path, each between two of its limit, at least 1")
 	memory := flag.Bool("memory", true, "weigh a real worker, with --rows and with five times as many")
+	loads := flag.Bool("loads", true, "measure loads, and with --memory what they need of it")
+	runs := flag.Int("runs", 500, "runs of a round of the backfill, which is measured beside bare workflows; 0: not at all")
 	flag.Parse()
-	if *rows < 1 || *rounds < 1 || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "bench: --rows and --rounds are at least 1, and there are no arguments")
+	if *rows < 1 || *rounds < 1 || *runs < 0 || flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "bench: --rows and --rounds are at least 1, --runs is not negative, and there are no arguments")
 		os.Exit(exitUsage)
 	}
-	if err := run(ctx, os.Stdout, *rows, *rounds, *memory); err != nil {
+	if err := run(ctx, os.Stdout, plan{*rows, *rounds, *runs, *loads, *memory}); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, rows, rounds int, memory bool) (err error) {
+// plan says what is measured.
+type plan struct {
+	rows, rounds, runs int
+	loads, memory      bool
+}
+
+func run(ctx context.Context, out io.Writer, p plan) (err error) {
+	folder, err := os.MkdirTemp("", "tranche-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	if p.loads {
+		if err := measureLoads(ctx, out, folder, p); err != nil {
+			return err
+		}
+	}
+	if p.runs == 0 {
+		return nil
+	}
+	return measureOverhead(ctx, out, folder, p.runs, p.rounds)
+}
+
+func measureLoads(ctx context.Context, out io.Writer, folder string, p plan) (err error) {
 	for _, client := range []string{"psql", "sqlite3"} {
 		if _, err := exec.LookPath(client); err != nil {
 			return fmt.Errorf("%s sets the limit and is not installed (Debian: apt-get install postgresql sqlite3)", client)
@@ -57,23 +83,18 @@ func run(ctx context.Context, out io.Writer, rows, rounds int, memory bool) (err
 	if server == "" {
 		return fmt.Errorf("%s is not set: run `make bench`, which starts a PostgreSQL where one is installed", pgtest.Variable)
 	}
-	folder, err := os.MkdirTemp("", "tranche-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	dsn, drop, err := database(ctx, server)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, drop()) }()
-	if err := describe(ctx, out, dsn, rows, rounds); err != nil {
+	if err := describe(ctx, out, dsn, p.rows, p.rounds); err != nil {
 		return err
 	}
-	if err := measurePaths(ctx, out, folder, dsn, rows, rounds); err != nil || !memory {
+	if err := measurePaths(ctx, out, folder, dsn, p.rows, p.rounds); err != nil || !p.memory {
 		return err
 	}
-	return measureMemory(ctx, out, folder, dsn, rows)
+	return measureMemory(ctx, out, folder, dsn, p.rows)
 }
 
 // database makes a database for the benchmark, and says how it is dropped.
