@@ -33,19 +33,23 @@ func (a *Activities) attempt(ctx context.Context, in step.Input, do work) (step.
 	handing := a.handBack(ctx, cancel)
 	defer handing.stop()
 
-	done, err := guarded(working, p, do)
+	p.throttle = a.newThrottle(in, p)
+	done, err := p.throttle.through(working, func() (*step.Done, error) { return guarded(working, p, do) })
 	attempt := int(info.Attempt)
 	if err == nil {
-		done.Attempt = attempt
+		done.Attempt, done.Waited = attempt, p.throttle.told()
 		return step.Result{Done: done}, nil
 	}
 	if errors.Is(context.Cause(working), errHandBack) && ctx.Err() == nil {
-		return step.Result{Wait: &step.Wait{Reason: errHandBack.Error(), Used: attempt - 1, Throttled: in.Throttled}}, nil
+		return step.Result{Wait: &step.Wait{
+			Reason: errHandBack.Error(), Used: attempt - 1, Throttled: p.throttle.refused, Waited: p.throttle.told(),
+		}}, nil
 	}
 	var wait *waitError
 	if errors.As(err, &wait) {
 		return step.Result{Wait: &step.Wait{
-			Until: wait.until.UTC(), Reason: a.connections.Mask(wait.Error()), Used: attempt - 1, Throttled: wait.throttled,
+			Until: wait.until.UTC(), Reason: a.connections.Mask(wait.Error()), Used: attempt - 1,
+			Throttled: wait.throttled, Waited: p.throttle.told(),
 		}}, nil
 	}
 	return step.Result{}, a.mapped(ctx, in, attempt, err)

@@ -78,7 +78,7 @@ func TestErrorsAreMapped(t *testing.T) {
 		"transient, with jitter":         {retry.TransientError("Network", errors.New("reset")), 0, "Network", false, 1100 * time.Millisecond, "reset"},
 		"attempts before a wait count":   {retry.TransientError("Network", errors.New("reset")), 2, "Network", false, 4400 * time.Millisecond, "reset"},
 		"the pause is capped":            {retry.TransientError("Network", errors.New("reset")), 40, "Network", false, 11 * time.Second, "reset"},
-		"what the other side asked wins": {retry.ThrottledError("RateLimited", time.Minute, errors.New("429")), 0, "RateLimited", false, time.Minute, "429"},
+		"what the other side asked wins": {&retry.Error{Class: retry.Transient, Type: "HTTPStatus", After: time.Minute, Err: errors.New("502")}, 0, "HTTPStatus", false, time.Minute, "502"},
 		"secrets are masked":             {retry.Permanentf("HTTPStatus", "bad token %s", secret), 0, "HTTPStatus", true, 0, "bad token"},
 		"long texts are cut":             {errors.New(strings.Repeat("x", 1<<20)), 0, retry.TypeUnclassified, true, 0, "…"},
 	} {
@@ -129,6 +129,59 @@ func TestAWaitIsAResult(t *testing.T) {
 	}
 	if strings.Contains(result.Wait.Reason, secret) {
 		t.Errorf("the reason holds a secret: %s", result.Wait.Reason)
+	}
+}
+
+// TestARefusalIsNoFailure: whatever step meets it, a refusal is sat out or becomes a wait, with what was waited for
+// before, and uses up no attempt.
+func TestARefusalIsNoFailure(t *testing.T) {
+	t.Parallel()
+	refusals := []error{
+		retry.ThrottledError("RateLimited", time.Millisecond, fmt.Errorf("lake: %w", &connection.StatusError{Status: 503, Asked: "Retry-After"})),
+		retry.ThrottledError("RateLimited", 0, errors.New("lake: 429 for "+secret)),
+		retry.ThrottledError("CircuitOpen", time.Minute, errors.New("the circuit is open")),
+	}
+	in, a := input(), newActivities(t)
+	in.Step.Retry.InitialInterval = pipeline.Duration(time.Millisecond)
+	tried := 0
+	work := func(context.Context, *progress) (*step.Done, error) {
+		if tried++; tried <= len(refusals) {
+			return nil, fmt.Errorf("load: %w", refusals[tried-1])
+		}
+		return &step.Done{Rows: 3}, nil
+	}
+	began := time.Now()
+	result, err := once(t, a, in, work)
+	if err != nil || result.Wait == nil || tried != 3 {
+		t.Fatalf("after %d tries: %+v, %v", tried, result, err)
+	}
+	wait := result.Wait
+	if wait.Used != 0 || wait.Throttled != 3 || wait.Until.Before(began.Add(time.Minute)) || !strings.Contains(wait.Reason, "the circuit is open; waiting 1m0s") {
+		t.Errorf("the wait is %+v", wait)
+	}
+	// The backoff of the second refusal in a row is 2 ms, times 0.5 to 1.5, and chance is in the middle.
+	const want = "waited 3 times, 1m0.003s: 1ms as its header Retry-After asked, 2ms by backoff, since it did not say for how long, 1m0s"
+	if wait.Waited == nil || wait.Waited.String() != want {
+		t.Errorf("waited for %v, want %s", wait.Waited, want)
+	}
+	in.Throttled, in.Waited = wait.Throttled, wait.Waited
+	result, err = once(t, a, in, work)
+	if err != nil || result.Done == nil || result.Done.Attempt != 1 || result.Done.Waited.String() != want {
+		t.Errorf("the next execution answers %+v, %v", result, err)
+	}
+}
+
+// TestARuleAgainstWaiting: a step that must not wait fails at once.
+func TestARuleAgainstWaiting(t *testing.T) {
+	t.Parallel()
+	in := input()
+	in.Step.Retry.NonRetryableErrorTypes = []string{"RateLimited"}
+	_, err := once(t, newActivities(t), in, func(context.Context, *progress) (*step.Done, error) {
+		return nil, retry.ThrottledError("RateLimited", time.Hour, errors.New("429"))
+	})
+	var got *temporal.ApplicationError
+	if !errors.As(err, &got) || got.Type() != "RateLimited" || !got.NonRetryable() {
+		t.Errorf("the attempt ends with %v", err)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"go.temporal.io/sdk/activity"
 
@@ -20,14 +18,9 @@ import (
 
 // Bounds of a listing.
 const (
-	// shortWait is how long an attempt sits out a wait itself; longer ones are timers of the
-	// workflow, which hold no slot of the worker.
-	shortWait = 2 * time.Second
 	// maximumRestarts is how often a listing may begin again, because its position was too old or
 	// the API has forgotten it.
 	maximumRestarts = 3
-	// bareRefusalJitter varies the pause after a refusal that did not say how long: times 0.5 to 1.5.
-	bareRefusalJitter = 0.5
 )
 
 // ExtractHTTP stages the rows of an HTTP API, page by page. An attempt goes on after the last page
@@ -57,8 +50,8 @@ func (a *Activities) ExtractHTTP(ctx context.Context, in step.Input) (step.Resul
 		if err != nil {
 			return nil, err
 		}
-		l := &listingRun{activities: a, in: in, listing: listing, stage: stage, progress: p, throttled: in.Throttled}
-		return l.read(connection.WithWaits(ctx, p.hold))
+		l := &listingRun{activities: a, in: in, listing: listing, stage: stage, progress: p}
+		return l.read(connection.WithWaits(ctx, p.throttle.turn))
 	})
 }
 
@@ -83,10 +76,6 @@ type listingRun struct {
 	listing    *extract.Listing
 	stage      *warehouse.Stage
 	progress   *progress
-	throttled  int
-
-	// waits are the pauses that the attempt itself has sat out, for people.
-	waits []string
 }
 
 func (l *listingRun) read(ctx context.Context) (*step.Done, error) {
@@ -97,12 +86,12 @@ func (l *listingRun) read(ctx context.Context) (*step.Done, error) {
 	}
 	for !l.stage.Progress().Done {
 		err := l.page(ctx)
-		verdict := l.in.Step.Retry.Overrides().Apply(retry.Classify(err))
+		verdict := l.progress.throttle.verdict(err)
 		switch {
 		case err == nil:
-			l.throttled = 0
+			l.progress.throttle.refused = 0
 		case verdict.Class == retry.Throttled:
-			if err := l.wait(ctx, verdict, err); err != nil {
+			if err := l.progress.throttle.obey(ctx, verdict, err); err != nil {
 				return nil, err
 			}
 		case verdict.Type == extract.TypeCursorRejected:
@@ -114,23 +103,11 @@ func (l *listingRun) read(ctx context.Context) (*step.Done, error) {
 		}
 	}
 	got := l.stage.Progress()
-	return &step.Done{Rows: got.Rows, Pages: got.Pages, Note: l.note(got)}, nil
-}
-
-// shownWaits bounds how many pauses a note names.
-const shownWaits = 4
-
-// note says what operators should know of a listing that came to its end.
-func (l *listingRun) note(got warehouse.Progress) string {
-	var parts []string
-	if n := len(l.waits); n > 0 {
-		shown := l.waits[:min(n, shownWaits)]
-		parts = append(parts, fmt.Sprintf("throttled %d times: waited %s", n, strings.Join(shown, ", ")))
-	}
+	done := &step.Done{Rows: got.Rows, Pages: got.Pages}
 	if got.Restarts > 0 {
-		parts = append(parts, fmt.Sprintf("the listing began again %d times", got.Restarts))
+		done.Note = fmt.Sprintf("the listing began again %d times", got.Restarts)
 	}
-	return strings.Join(parts, "; ")
+	return done, nil
 }
 
 // page asks for the next page and commits it with the position after it.
@@ -191,33 +168,4 @@ func (l *listingRun) restart(ctx context.Context, why error) error {
 	}
 	activity.GetLogger(ctx).Info("the listing begins again", "reason", l.activities.connections.Mask(why.Error()))
 	return l.stage.Restart(ctx)
-}
-
-// wait obeys a refusal: a short pause is sat out here, a longer one is asked of the workflow.
-func (l *listingRun) wait(ctx context.Context, verdict retry.Verdict, refusal error) error {
-	l.throttled++
-	pause, why := verdict.After, "as asked"
-	if pause <= 0 {
-		policy := retryPolicy(l.in)
-		policy.Jitter, policy.Spread = bareRefusalJitter, true
-		pause, why = policy.Delay(l.throttled, l.activities.random()), "by backoff, since it did not say for how long"
-	}
-	length := pause.Round(time.Millisecond).String() + " " + why
-	reason := fmt.Errorf("%w; waiting %s", refusal, length)
-	if pause > shortWait {
-		return &waitError{until: l.activities.now().Add(pause), throttled: l.throttled, err: reason}
-	}
-	l.waits = append(l.waits, length)
-	masked := l.activities.connections.Mask(reason.Error())
-	activity.GetLogger(ctx).Info("throttled", "reason", masked)
-	release := l.progress.hold(masked)
-	defer release()
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

@@ -28,9 +28,6 @@ func (a *Activities) ExtractFile(ctx context.Context, in step.Input) (step.Resul
 			return nil, err
 		}
 		file, err := extract.OpenFile(ctx, files, in.Step.File, in.Interval, location)
-		if verdict := retry.Classify(err); err != nil && verdict.Class == retry.Throttled {
-			return nil, &waitError{until: a.now().Add(verdict.After), throttled: in.Throttled + 1, err: err}
-		}
 		if err != nil {
 			return nil, fmt.Errorf("look up the file of %s: %w", in.Step.File.Connection, err)
 		}

@@ -29,6 +29,8 @@ type Position struct {
 type progress struct {
 	timeout time.Duration
 	now     func() time.Time
+	// throttle obeys the refusals that the attempt meets.
+	throttle *throttle
 
 	mutex    sync.Mutex
 	position Position

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
@@ -232,12 +233,17 @@ func (f *Files) classify(err error) error {
 		return retry.TransientError(TypeSourceChanged, errors.New("the file was changed since it was looked up"))
 	case gcerrors.PermissionDenied:
 		return retry.PermanentError(TypeStorage, text)
-	case gcerrors.ResourceExhausted:
-		return retry.ThrottledError(TypeRateLimited, 0, text)
 	}
-	if status := storageStatus(err); status != 0 {
-		class, after := storeAnswers.verdict(status, http.Header{}, time.Now())
-		return &retry.Error{Class: class, Type: TypeStorage, After: after, Err: text}
+	if status, header := storageStatus(err); status != 0 {
+		class, after := storeAnswers.verdict(status, header, time.Now())
+		kind := TypeStorage
+		if class == retry.Throttled {
+			kind = TypeRateLimited
+		}
+		return &retry.Error{Class: class, Type: kind, After: after, Err: text}
+	}
+	if gcerrors.Code(err) == gcerrors.ResourceExhausted {
+		return retry.ThrottledError(TypeRateLimited, 0, text)
 	}
 	if known := retry.Classify(err); known.Class == retry.Transient {
 		return retry.TransientError(known.Type, text)
@@ -246,18 +252,21 @@ func (f *Files) classify(err error) error {
 }
 
 // storeAnswers are what the answers of stores are worth: AWS and Google document 500 as worth another try
-// (AWS: "InternalError", Google: "backendError").
-var storeAnswers = answers{retryOn: []int{http.StatusInternalServerError}, longest: defaultLongestWait}
+// (AWS: "InternalError", Google: "backendError"), and 503 as a request to ask less often (AWS: "SlowDown", which
+// the answer to a HEAD cannot name, since it has no body).
+var storeAnswers = answers{
+	retryOn: []int{http.StatusInternalServerError}, throttleOn: []int{http.StatusServiceUnavailable}, longest: defaultLongestWait,
+}
 
-// storageStatus is the HTTP status in an error of AWS or Google, or 0.
-func storageStatus(err error) int {
-	var amazon interface{ HTTPStatusCode() int }
-	if errors.As(err, &amazon) {
-		return amazon.HTTPStatusCode()
+// storageStatus is the HTTP status in an error of AWS or Google, with the header of the answer; or 0.
+func storageStatus(err error) (int, http.Header) {
+	var amazon *awshttp.ResponseError
+	if errors.As(err, &amazon) && amazon.Response != nil {
+		return amazon.HTTPStatusCode(), amazon.Response.Header
 	}
 	var google *googleapi.Error
 	if errors.As(err, &google) {
-		return google.Code
+		return google.Code, google.Header
 	}
-	return 0
+	return 0, nil
 }

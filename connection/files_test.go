@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/api/googleapi"
+
 	"github.com/trancheflow/tranche/retry"
 )
 
@@ -29,6 +31,8 @@ type bucketServer struct {
 	objects map[string][]byte // by bucket/key
 	cut     int               // bytes after which the body of an object breaks off; 0: never
 	status  int               // answered instead of everything; 0: none
+	// retryAfter goes with status; empty: none.
+	retryAfter string
 }
 
 func (s *bucketServer) put(name string, data []byte) {
@@ -44,6 +48,9 @@ func (s *bucketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.status != 0 {
+		if s.retryAfter != "" {
+			w.Header().Set("Retry-After", s.retryAfter)
+		}
 		w.WriteHeader(s.status)
 		return
 	}
@@ -273,26 +280,25 @@ func TestBucketThatBreaksOff(t *testing.T) {
 
 func TestStoreStatus(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int]retry.Class{403: retry.Permanent, 400: retry.Permanent} {
-		files := s3Files(t, &bucketServer{status: status})
+	type verdict = retry.Verdict
+	for status, want := range map[int]verdict{
+		403: {Class: retry.Permanent, Type: TypeStorage}, 400: {Class: retry.Permanent, Type: TypeStorage},
+		503: {Class: retry.Throttled, Type: TypeRateLimited, After: 7 * time.Second},
+	} {
+		files := s3Files(t, &bucketServer{status: status, retryAfter: "7"})
 		_, err := files.Stat(t.Context(), "a.csv")
-		if v := retry.Classify(err); v.Class != want || v.Type != TypeStorage {
+		if v := retry.Classify(err); v != want {
 			t.Errorf("%d: %+v: %v", status, v, err)
 		}
 	}
 	files := &Files{name: "lake"}
-	for status, want := range map[int]retry.Class{500: retry.Transient, 503: retry.Transient, 429: retry.Throttled, 409: retry.Permanent} {
-		if v := retry.Classify(files.classify(statusError(status))); v.Class != want {
+	for status, want := range map[int]retry.Class{500: retry.Transient, 502: retry.Transient, 503: retry.Throttled, 429: retry.Throttled, 409: retry.Permanent} {
+		err := fmt.Errorf("look up: %w", &googleapi.Error{Code: status, Header: http.Header{"Retry-After": {"7"}}})
+		if v := retry.Classify(files.classify(err)); v.Class != want || (v.After == 7*time.Second) != (want != retry.Permanent) {
 			t.Errorf("%d: %+v", status, v)
 		}
 	}
 }
-
-// statusError is an error as the AWS library makes it.
-type statusError int
-
-func (e statusError) Error() string       { return "status" }
-func (e statusError) HTTPStatusCode() int { return int(e) }
 
 func TestStoreCancel(t *testing.T) {
 	t.Parallel()

@@ -250,6 +250,9 @@ func (c *HTTP) refused(what string, response *http.Response) error {
 	class, after := c.answers.verdict(response.StatusCode, response.Header, c.now())
 	head, _ := io.ReadAll(io.LimitReader(response.Body, snippetSource)) // the status says enough when the body breaks
 	status := &StatusError{Status: response.StatusCode, Snippet: c.snippet(head)}
+	if after > 0 {
+		status.Asked = asker(response.Header)
+	}
 	kind := TypeHTTPStatus
 	if class == retry.Throttled {
 		kind = TypeRateLimited

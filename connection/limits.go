@@ -16,15 +16,32 @@ const defaultLongestWait = time.Hour
 // reset; never more than longest. Nonsense is not said; a time that has passed is said, and zero.
 func retryAfter(header http.Header, now time.Time, longest time.Duration) (time.Duration, bool) {
 	now = serverTime(header, now)
-	if value := strings.TrimSpace(header.Get("Retry-After")); value != "" {
-		if after, ok := seconds(value, longest); ok {
-			return after, true
-		}
-		if date, err := http.ParseTime(value); err == nil {
-			return within(date.Sub(now), longest), true
-		}
+	if after, said := headerRetryAfter(header, now, longest); said {
+		return after, true
 	}
 	return untilReset(header, now, longest)
+}
+
+func headerRetryAfter(header http.Header, now time.Time, longest time.Duration) (time.Duration, bool) {
+	value := strings.TrimSpace(header.Get("Retry-After"))
+	if after, ok := seconds(value, longest); ok {
+		return after, true
+	}
+	date, err := http.ParseTime(value)
+	return within(date.Sub(now), longest), err == nil
+}
+
+// asker names the header that retryAfter follows.
+func asker(header http.Header) string {
+	if _, said := headerRetryAfter(header, time.Time{}, time.Hour); said {
+		return "Retry-After"
+	}
+	for _, quota := range quotas {
+		if isSpent(header.Get(quota.remaining)) {
+			return quota.remaining
+		}
+	}
+	return ""
 }
 
 // serverTime is the server's own idea of now, where it gives it: dates in its headers are meant by its

@@ -61,6 +61,8 @@ type StatusError struct {
 	Status int
 	// Snippet is the beginning of the body: at most 200 bytes, printable, secrets masked.
 	Snippet string
+	// Asked names the header that says for how long to stay away, such as Retry-After; empty when none does.
+	Asked string
 }
 
 // Error names the status and shows the beginning of the body.

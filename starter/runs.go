@@ -254,13 +254,14 @@ func (p *program) await(ctx context.Context, o *online, handle client.WorkflowRu
 		report.Result = &result
 	} else {
 		report.Outcome, report.Error = outcomeOf(err)
+		report.Result = stepsOf(err)
 	}
 	if asJSON {
 		if printErr := p.printJSON(report); printErr != nil {
 			return printErr
 		}
-	} else if err == nil {
-		p.printResult(&result)
+	} else if report.Result != nil {
+		p.printResult(report.Result)
 	}
 	switch {
 	case err == nil:
@@ -268,7 +269,7 @@ func (p *program) await(ctx context.Context, o *online, handle client.WorkflowRu
 	case report.Outcome == "":
 		return fmt.Errorf("wait for %s: %w", report.WorkflowID, err)
 	default:
-		return coded(exitRunFailed, fmt.Errorf("%s %s: %s", report.WorkflowID, report.Outcome, report.Error))
+		return coded(exitRunFailed, fmt.Errorf("%s %s: %s", report.WorkflowID, report.Outcome, printable(report.Error)))
 	}
 }
 
@@ -288,6 +289,16 @@ func outcomeOf(err error) (outcome, message string) {
 	}
 }
 
+// stepsOf returns what a run that failed tells of its steps; nil when it tells nothing.
+func stepsOf(err error) *workflows.RunResult {
+	var application *temporal.ApplicationError
+	var result workflows.RunResult
+	if !errors.As(err, &application) || !application.HasDetails() || application.Details(&result) != nil || len(result.Steps) == 0 {
+		return nil
+	}
+	return &result
+}
+
 func (p *program) printResult(result *workflows.RunResult) {
 	fmt.Fprintf(p.out, "%s %s %s, %s\n", result.Pipeline, result.Interval, result.Outcome, plural(int(result.Rows), "row"))
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
@@ -299,7 +310,7 @@ func (p *program) printResult(result *workflows.RunResult) {
 		} else {
 			fmt.Fprint(table, "\t\t\t")
 		}
-		fmt.Fprintf(table, "\t%s\n", each.Remarks())
+		fmt.Fprintf(table, "\t%s\n", printable(each.Remarks()))
 	}
 	table.Flush()
 }

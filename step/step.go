@@ -8,6 +8,7 @@ package step
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/trancheflow/tranche/interval"
@@ -61,6 +62,8 @@ type Input struct {
 	// Throttled counts the refusals in a row that led to the last wait, so that the pauses
 	// grow over a wait.
 	Throttled int `json:"throttled,omitempty"`
+	// Waited is what earlier executions of this step were told to wait for; nil: nothing.
+	Waited *Waited `json:"waited,omitempty"`
 }
 
 // Source is a step with what it answered.
@@ -94,6 +97,25 @@ type Done struct {
 	Note string `json:"note,omitempty"`
 	// Attempt is the number of attempts it took, over all executions.
 	Attempt int `json:"attempt"`
+	// Waited is what the step was told to wait for, over all executions; nil: nothing.
+	Waited *Waited `json:"waited,omitempty"`
+}
+
+// Waited sums up the pauses that a step made because it was told to, and not because it had failed: by an API,
+// by a limit or an open circuit of its connection, by a file that is not there yet. What an attempt waited for that
+// failed afterwards is not in it.
+type Waited struct {
+	// Times is the number of pauses, Total how long they were together.
+	Times int               `json:"times"`
+	Total pipeline.Duration `json:"total"`
+	// Shown says of the first few that differ how long each was, or why, for people.
+	Shown []string `json:"shown,omitempty"`
+}
+
+// String is a line for operators: "waited 2 times, 3s: 1s as its header Retry-After asked, 2s by backoff".
+func (w Waited) String() string {
+	text := fmt.Sprintf("waited %d times, %s: %s", w.Times, w.Total, strings.Join(w.Shown, ", "))
+	return strings.Replace(text, "waited 1 times", "waited once", 1)
 }
 
 // Pin says exactly which version of which file is to be loaded.
@@ -142,6 +164,8 @@ type Wait struct {
 	Used int `json:"used,omitempty"`
 	// Throttled counts the refusals in a row that led here.
 	Throttled int `json:"throttled,omitempty"`
+	// Waited is what was waited for so far, this wait included; nil: nothing.
+	Waited *Waited `json:"waited,omitempty"`
 }
 
 // Outcome is how a run ended for its interval.

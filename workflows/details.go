@@ -101,6 +101,9 @@ func (s StepReport) Remarks() string {
 	if s.Note != "" {
 		parts = append(parts, s.Note)
 	}
+	if s.Waited != nil && s.State != StateWaiting {
+		parts = append(parts, s.Waited.String())
+	}
 	return strings.Join(parts, "; ")
 }
 

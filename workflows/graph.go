@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -43,6 +44,8 @@ type StepReport struct {
 	// Note says what operators should know: the error, what is waited for, why it was skipped.
 	Note    string        `json:"note,omitempty"`
 	Receipt *step.Receipt `json:"receipt,omitempty"`
+	// Waited is what the step was told to wait for, which used up no attempt; nil: nothing.
+	Waited *step.Waited `json:"waited,omitempty"`
 }
 
 // node is a step with where it stands in this run.
@@ -180,7 +183,7 @@ func (r *run) runNode(ctx workflow.Context, n *node) error {
 		n.report.State = StateCancelled
 		return nil
 	}
-	n.report.State, n.report.Note = StateFailed, reason(err)
+	n.report.State, n.report.Note = StateFailed, reason(err)+notAgain(err)
 	n.report.Attempts = max(n.report.Attempts, attemptsOf(err))
 	if n.definition.OnFailure == pipeline.OnFailureFail {
 		return fmt.Errorf("step %s: %w", n.definition.Name, err)
@@ -207,6 +210,7 @@ func (n *node) finish(done *step.Done) {
 	n.report.Attempts = done.Attempt
 	n.report.Note = done.Note
 	n.report.Receipt = done.Receipt
+	n.report.Waited = done.Waited
 }
 
 // failedLoad returns an error if a load was skipped or failed without failing the run by itself:
@@ -251,6 +255,24 @@ func errorType(err error) string {
 		return "TemporalTimeout:" + timeout.TimeoutType().String()
 	default:
 		return "Error"
+	}
+}
+
+// notAgain says why a step that failed was not tried again; empty where the error says so itself.
+func notAgain(err error) string {
+	var failed *temporal.ActivityError
+	if !errors.As(err, &failed) {
+		return ""
+	}
+	switch failed.RetryState() {
+	case enums.RETRY_STATE_NON_RETRYABLE_FAILURE:
+		return " (not tried again: another try would fail in the same way, or the file says so)"
+	case enums.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED:
+		return " (not tried again: that was the last of maximum_attempts)"
+	case enums.RETRY_STATE_TIMEOUT:
+		return " (not tried again: schedule_to_close would be over)"
+	default:
+		return ""
 	}
 }
 

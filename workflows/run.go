@@ -85,7 +85,7 @@ func Run(ctx workflow.Context, input launch.Input) (RunResult, error) {
 		Outcome: outcome, Rows: r.rowsLoaded(), Steps: r.reports(), Note: r.note,
 	}
 	if failure != nil {
-		return result, r.failed(failure)
+		return result, r.failed(failure, result)
 	}
 	return result, nil
 }
@@ -158,12 +158,13 @@ func (r *run) record(ctx workflow.Context, outcome string, failure error) error 
 	return err
 }
 
-// failed returns the error that the run ends with.
-func (r *run) failed(failure error) error {
+// failed returns the error that the run ends with. Its details say what each step did: Temporal keeps no result
+// of a run that failed.
+func (r *run) failed(failure error, result RunResult) error {
 	if temporal.IsCanceledError(failure) {
 		return failure
 	}
 	kind := errorType(failure)
 	return temporal.NewApplicationErrorWithOptions(reason(failure), kind,
-		temporal.ApplicationErrorOptions{NonRetryable: true, Cause: failure})
+		temporal.ApplicationErrorOptions{NonRetryable: true, Cause: failure, Details: []any{result}})
 }
