@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -24,11 +25,14 @@ var errHandBack = errors.New("its worker was stopped")
 // stops, and with every error mapped to what Temporal and operators should see.
 func (a *Activities) attempt(ctx context.Context, in step.Input, do work) (step.Result, error) {
 	info := activity.GetInfo(ctx)
-	working, cancel := context.WithCancelCause(ctx)
+	late, stalled := timeIsUp(info), hasStalled(info)
+	limited, stop := inTime(ctx, late)
+	defer stop()
+	working, cancel := context.WithCancelCause(limited)
 	defer cancel(nil)
 
 	p := newProgress(info.HeartbeatTimeout, a.now)
-	beating := p.beat(ctx)
+	beating := p.beat(ctx, func() { cancel(stalled) })
 	defer beating.stop()
 	handing := a.handBack(ctx, cancel)
 	defer handing.stop()
@@ -40,7 +44,8 @@ func (a *Activities) attempt(ctx context.Context, in step.Input, do work) (step.
 		done.Attempt, done.Waited = attempt, p.throttle.told()
 		return step.Result{Done: done}, nil
 	}
-	if errors.Is(context.Cause(working), errHandBack) && ctx.Err() == nil {
+	cause := context.Cause(working)
+	if errors.Is(cause, errHandBack) && ctx.Err() == nil {
 		return step.Result{Wait: &step.Wait{
 			Reason: errHandBack.Error(), Used: attempt - 1, Throttled: p.throttle.refused, Waited: p.throttle.told(),
 		}}, nil
@@ -51,6 +56,9 @@ func (a *Activities) attempt(ctx context.Context, in step.Input, do work) (step.
 			Until: wait.until.UTC(), Reason: a.connections.Mask(wait.Error()), Used: attempt - 1,
 			Throttled: wait.throttled, Waited: p.throttle.told(),
 		}}, nil
+	}
+	if errors.Is(cause, late) || errors.Is(cause, stalled) {
+		err = fmt.Errorf("%w; %w", cause, err)
 	}
 	return step.Result{}, a.mapped(ctx, in, attempt, err)
 }
@@ -85,7 +93,7 @@ func (a *Activities) mapped(ctx context.Context, in step.Input, attempt int, err
 	verdict = in.Step.Retry.Overrides().Apply(verdict)
 	message := a.connections.Mask(err.Error())
 	if len(message) > errorLimit {
-		message = message[:errorLimit] + "…"
+		message = strings.ToValidUTF8(message[:errorLimit], "") + "…"
 	}
 	options := temporal.ApplicationErrorOptions{Details: []any{attempt}}
 	switch verdict.Class {

@@ -24,8 +24,8 @@ type Position struct {
 	Note string `json:"note,omitempty"`
 }
 
-// progress is how far an attempt has come. Heartbeats fall silent when nothing has moved for the
-// heartbeat timeout, so that Temporal gives up an attempt that hangs.
+// progress is how far an attempt has come. When nothing has moved for the heartbeat timeout the attempt is ended,
+// and heartbeats fall silent, so that Temporal gives up one that cannot be ended.
 type progress struct {
 	timeout time.Duration
 	now     func() time.Time
@@ -80,8 +80,12 @@ func (p *progress) alive() (Position, bool) {
 	return p.position, p.holds > 0 || p.timeout <= 0 || p.now().Sub(p.moved) < p.timeout
 }
 
-// beat sends heartbeats until it is stopped.
-func (p *progress) beat(ctx context.Context) background {
+// beat sends heartbeats until it is stopped, and calls stalled when none is due any more.
+func (p *progress) beat(ctx context.Context, stalled func()) background {
+	return p.beatWith(ctx, func(position Position) { activity.RecordHeartbeat(ctx, position) }, stalled)
+}
+
+func (p *progress) beatWith(ctx context.Context, record func(Position), stalled func()) background {
 	return inBackground(func(quit <-chan struct{}) {
 		interval := heartbeatInterval
 		if p.timeout > 0 {
@@ -97,7 +101,9 @@ func (p *progress) beat(ctx context.Context) background {
 				return
 			case <-ticker.C:
 				if position, alive := p.alive(); alive {
-					activity.RecordHeartbeat(ctx, position)
+					record(position)
+				} else {
+					stalled()
 				}
 			}
 		}

@@ -263,7 +263,7 @@ func (c *HTTP) refused(what string, response *http.Response) error {
 // failed names the class of an error of the transport.
 func (c *HTTP) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", what, ctx.Err())
+		return fmt.Errorf("%s: %w", what, context.Cause(ctx)) // why it ended says whether the API is to blame
 	}
 	var wrapped *url.Error // repeats the method and the URL, query and all
 	if errors.As(err, &wrapped) {

@@ -20,6 +20,7 @@ const (
 	ActivityHTTP       = "extract-http"
 	ActivityFile       = "extract-file"
 	ActivityLoad       = "load"
+	ActivityExec       = "exec"
 	ActivityOutcome    = "record-outcome"
 	ActivityDropStages = "drop-stages"
 )

@@ -1,11 +1,9 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -184,7 +182,7 @@ func (r *run) runNode(ctx workflow.Context, n *node) error {
 		return nil
 	}
 	n.report.State, n.report.Note = StateFailed, reason(err)+notAgain(err)
-	n.report.Attempts = max(n.report.Attempts, attemptsOf(err))
+	n.report.Attempts = max(n.report.Attempts, attemptsOf(err, n.definition.Retry.MaximumAttempts))
 	if n.definition.OnFailure == pipeline.OnFailureFail {
 		return fmt.Errorf("step %s: %w", n.definition.Name, err)
 	}
@@ -242,49 +240,4 @@ func (r *run) reports() []StepReport {
 		reports = append(reports, r.nodes[name].report)
 	}
 	return reports
-}
-
-// errorType returns the stable name of what went wrong.
-func errorType(err error) string {
-	var application *temporal.ApplicationError
-	var timeout *temporal.TimeoutError
-	switch {
-	case errors.As(err, &application):
-		return application.Type()
-	case errors.As(err, &timeout):
-		return "TemporalTimeout:" + timeout.TimeoutType().String()
-	default:
-		return "Error"
-	}
-}
-
-// notAgain says why a step that failed was not tried again; empty where the error says so itself.
-func notAgain(err error) string {
-	var failed *temporal.ActivityError
-	if !errors.As(err, &failed) {
-		return ""
-	}
-	switch failed.RetryState() {
-	case enums.RETRY_STATE_NON_RETRYABLE_FAILURE:
-		return " (not tried again: another try would fail in the same way, or the file says so)"
-	case enums.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED:
-		return " (not tried again: that was the last of maximum_attempts)"
-	case enums.RETRY_STATE_TIMEOUT:
-		return " (not tried again: schedule_to_close would be over)"
-	default:
-		return ""
-	}
-}
-
-// reason returns one line for operators: the type and what happened.
-func reason(err error) string {
-	var application *temporal.ApplicationError
-	if errors.As(err, &application) {
-		return application.Type() + ": " + application.Message()
-	}
-	var timeout *temporal.TimeoutError
-	if errors.As(err, &timeout) {
-		return fmt.Sprintf("%s: the step's %s timeout was over", errorType(err), timeout.TimeoutType())
-	}
-	return err.Error()
 }

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -87,7 +86,7 @@ func (r *run) execute(ctx workflow.Context, n *node, source *node) (*step.Done, 
 		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), activityName(n.definition), input).Get(ctx, &result)
 		switch {
 		case err != nil:
-			n.report.Attempts = input.Used + attemptsOf(err)
+			n.report.Attempts = input.Used + attemptsOf(err, int(options.RetryPolicy.MaximumAttempts))
 			return nil, "", err
 		case result.SourceLost != "":
 			return nil, result.SourceLost, nil
@@ -174,6 +173,8 @@ func activityName(s *pipeline.Step) string {
 		return step.ActivityFile
 	case s.Load != nil:
 		return step.ActivityLoad
+	case s.Exec != nil:
+		return step.ActivityExec
 	default:
 		return "unsupported-" + s.Kind()
 	}
@@ -188,19 +189,11 @@ func summary(s *pipeline.Step) string {
 		return fmt.Sprintf("%s: %s of %s", s.Name, s.File.Path, s.File.Connection)
 	case s.Load != nil:
 		return fmt.Sprintf("%s: %s into %s", s.Name, s.Load.Disposition, s.Load.Table)
+	case s.Exec != nil:
+		return fmt.Sprintf("%s: run %s", s.Name, s.Exec.Command[0])
 	case s.Activity != nil:
 		return fmt.Sprintf("%s: %s", s.Name, s.Activity.Type)
 	default:
 		return s.Name
 	}
-}
-
-// attemptsOf returns how many attempts an activity's error stands for, as far as it tells.
-func attemptsOf(err error) int {
-	var application *temporal.ApplicationError
-	var attempt int
-	if errors.As(err, &application) && application.HasDetails() && application.Details(&attempt) == nil {
-		return attempt
-	}
-	return 0
 }

@@ -1,0 +1,67 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/trancheflow/tranche/retry"
+)
+
+func TestWhichLimitIsOver(t *testing.T) {
+	t.Parallel()
+	started := time.Date(2026, time.January, 15, 0, 0, 0, 0, time.UTC)
+	for left, want := range map[time.Duration]string{
+		time.Hour:       "start_to_close of 5m0s",
+		5 * time.Minute: "start_to_close of 5m0s",
+		time.Minute:     "schedule_to_close",
+	} {
+		info := activity.Info{StartedTime: started, StartToCloseTimeout: 5 * time.Minute, Deadline: started.Add(min(left, 5*time.Minute))}
+		err := timeIsUp(info)
+		if !strings.Contains(err.Error(), want) || retry.Classify(err) != (retry.Verdict{Class: retry.Transient, Type: retry.TypeTimeout}) {
+			t.Errorf("with %s left: %v", left, err)
+		}
+	}
+}
+
+func TestAnAttemptEndsJustBeforeItsDeadline(t *testing.T) {
+	t.Parallel()
+	late := errors.New("late")
+	for left, margin := range map[time.Duration]time.Duration{time.Hour: lateMargin, time.Second: 100 * time.Millisecond} {
+		whole, cancel := context.WithTimeout(t.Context(), left)
+		limited, stop := inTime(whole, late)
+		deadline, _ := whole.Deadline()
+		if got, ok := limited.Deadline(); !ok || deadline.Sub(got) > margin || deadline.Sub(got) < margin*9/10 {
+			t.Errorf("of %s the attempt leaves %s, want %s", left, deadline.Sub(got), margin)
+		}
+		stop()
+		cancel()
+	}
+	limited, stop := inTime(t.Context(), late)
+	defer stop()
+	if _, any := limited.Deadline(); any {
+		t.Error("an attempt without a limit was given one")
+	}
+}
+
+// TestAStalledAttemptEndsItself: nothing moves, so the attempt does not keep its place until its time is up.
+func TestAStalledAttemptEndsItself(t *testing.T) {
+	t.Parallel()
+	p := newProgress(20*time.Millisecond, time.Now)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stalled := hasStalled(activity.Info{HeartbeatTimeout: 20 * time.Millisecond})
+	beating := p.beatWith(ctx, func(Position) {}, func() { cancel(stalled) })
+	defer beating.stop()
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("the attempt is never ended")
+	}
+	if !errors.Is(context.Cause(ctx), stalled) || retry.Classify(stalled).Type != retry.TypeTimeout {
+		t.Errorf("it ended since %v", context.Cause(ctx))
+	}
+}
