@@ -24,6 +24,7 @@ type Activities struct {
 	connections *connection.Set
 	temporal    *launch.Temporal
 	stopGrace   time.Duration
+	exec        *Exec
 	now         func() time.Time
 	random      func() float64
 
@@ -42,6 +43,8 @@ type Options struct {
 	// handed back: scheduled again on another worker, without using up an attempt. It must be
 	// shorter than the worker's own stop timeout. Zero hands steps back at once.
 	StopGrace time.Duration
+	// Exec lets steps of the kind exec run programs. Nil: they fail.
+	Exec *Exec
 }
 
 // New returns activities over the given connections. Warehouses are opened when a step first names
@@ -51,6 +54,7 @@ func New(options Options) *Activities {
 		connections: options.Connections,
 		temporal:    options.Temporal,
 		stopGrace:   options.StopGrace,
+		exec:        options.Exec,
 		now:         time.Now,
 		random:      rand.Float64,
 		warehouses:  map[string]*warehouse.Warehouse{},
@@ -64,6 +68,7 @@ func (a *Activities) Register(registry worker.ActivityRegistry) {
 		step.ActivityHTTP:    a.ExtractHTTP,
 		step.ActivityFile:    a.ExtractFile,
 		step.ActivityLoad:    a.Load,
+		step.ActivityExec:    a.RunCommand,
 		step.ActivityOutcome: a.RecordOutcome,
 
 		step.ActivityAskGate:     a.AskGate,

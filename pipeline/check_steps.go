@@ -61,6 +61,9 @@ func (c *checker) kind(at string, s *Step) {
 		c.connection(join(at, "query")+".connection", s.Query.Connection)
 		c.columns(join(at, "query"), s.Query.Columns, pathByName)
 	}
+	if s.Exec != nil {
+		c.exec(join(at, "exec"), s.Exec)
+	}
 	if s.Activity != nil {
 		c.activity(join(at, "activity"), s.Activity)
 	}

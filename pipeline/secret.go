@@ -29,6 +29,7 @@ const secretWords = `(?:access_?token|auth_?token|refresh_?token|token|api_?key|
 var secretPatterns = []secretPattern{
 	{what: "a user name and password in a URL", pattern: regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://[^\s/:@"'{}]*:([^\s/@"'{}]+)@`)},
 	{what: "a credential in a query string", pattern: regexp.MustCompile(`(?i)(?:[?&]|^)` + secretWords + `=([^&\s"'{}$]+)`)},
+	{what: "a credential in an argument", pattern: regexp.MustCompile(`(?i)^--?(?:[a-z0-9]+[_-])*` + strings.ReplaceAll(secretWords, "_?", "[_-]?") + `=([^\s"'{}$]+)$`)},
 	{what: "a credential in a JSON text", pattern: regexp.MustCompile(`(?i)"` + secretWords + `"\s*:\s*"([^"{}$]+)"`)},
 	{what: "a password in a connection string", pattern: regexp.MustCompile(`(?i)\b(?:host|user|user id|uid|dbname|database|server|data source)\s*=[^\n]*?\b(?:password|pwd)\s*=\s*([^\s;'"]+)`)},
 	{what: "a password in a connection string", pattern: regexp.MustCompile(`(?i)\b(?:password|pwd)\s*=\s*([^\s;'"]+)[\s;][^\n]*?\b(?:host|user|user id|uid|dbname|database|server|data source)\s*=`)},
@@ -91,6 +92,9 @@ func (r *report) secretsBelow(node *yaml.Node, path, under string, lines map[int
 
 func isSecretKey(under, key string, value *yaml.Node) bool {
 	if under == "headers" && secretHeaders.MatchString(key) {
+		return true
+	}
+	if under == "environment" && secretVariable.MatchString(key) && isLiteral(value.Value) {
 		return true
 	}
 	isText := value.Tag == "!!str" || value.Tag == "!!int"

@@ -12,7 +12,6 @@ var notYet = []struct {
 }{
 	{stepsWith(func(s *Step) bool { return s.Query != nil }, "query"), "steps of the kind query are", "use an http or file step, or an activity of your own"},
 	{stepsWith(func(s *Step) bool { return s.SQL != nil }, "sql"), "steps of the kind sql are", "use an activity of your own"},
-	{stepsWith(func(s *Step) bool { return s.Exec != nil }, "exec"), "steps of the kind exec are", "use an activity of your own"},
 	{func(p *Pipeline) []string { return pathIf(p.Notify != nil, "notify") }, "notify is", "leave it out"},
 }
 

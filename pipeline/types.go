@@ -162,9 +162,9 @@ type RetryRule struct {
 
 // Timeout holds the time limits of a step, as Temporal defines them.
 type Timeout struct {
-	// StartToClose bounds one attempt; at least 1s. Default 5m, or `schedule_to_close` where that is
+	// StartToClose bounds one attempt; at least 100ms. Default 5m, or `schedule_to_close` where that is
 	// shorter.
-	StartToClose Duration `yaml:"start_to_close,omitempty" json:"start_to_close,omitempty" minimum:"1s" default:"5m"`
+	StartToClose Duration `yaml:"start_to_close,omitempty" json:"start_to_close,omitempty" minimum:"100ms" default:"5m"`
 	// ScheduleToClose bounds the step over all attempts, from its first scheduling, pauses and
 	// waits included; not below `start_to_close`, not above `run_timeout`. Default 30m, or
 	// `run_timeout` where that is shorter.
@@ -199,7 +199,7 @@ type Step struct {
 	Load *Load `yaml:"load,omitempty" json:"load,omitempty" choice:"kind"`
 	// SQL runs a statement over the interval, in a ledgered transaction.
 	SQL *SQL `yaml:"sql,omitempty" json:"sql,omitempty" choice:"kind"`
-	// Exec runs a command, only on a worker that allows it.
+	// Exec runs a program, only on a worker that allows it.
 	Exec *Exec `yaml:"exec,omitempty" json:"exec,omitempty" choice:"kind"`
 	// Activity runs any Temporal activity by its name, in any SDK's language.
 	Activity *Activity `yaml:"activity,omitempty" json:"activity,omitempty" choice:"kind"`
@@ -457,10 +457,25 @@ type SQL struct {
 	File string `yaml:"file,omitempty" json:"file,omitempty" choice:"text"`
 }
 
-// Exec runs a command, only on a worker that allows it.
+// Exec runs a program, only on a worker that was started with `--allow-exec`. Exit code 0 is success, 75
+// (EX_TEMPFAIL) asks for another try, and every other one fails the step; the end of what it has written to
+// stderr (to stdout, if that is empty) stands in the error. Standard input is empty. The program gets PATH, HOME, LANG,
+// LC_ALL and TMPDIR of the worker and nothing else of its environment, TZ=UTC, and about the run TRANCHE_PIPELINE,
+// TRANCHE_STEP, TRANCHE_INTERVAL_START, TRANCHE_INTERVAL_END, TRANCHE_WORKFLOW_ID, TRANCHE_RUN_ID and
+// TRANCHE_ATTEMPT. It is ended with all that it has started (its process group) by SIGTERM, and by SIGKILL three
+// seconds later: on a cancel, when its worker stops, and before `start_to_close` is over, at most three seconds or a
+// quarter of it. Nothing is promised about what the program itself changes: it may run more than once for an
+// interval, and a later attempt may begin while an earlier one, whose worker was lost, still runs.
 type Exec struct {
-	// Command is the program and its arguments; no shell reads them.
+	// Command is the program and its arguments; no shell reads them. A program without a slash is looked
+	// up in PATH of the worker.
 	Command []Template `yaml:"command" json:"command" required:"true"`
+	// Environment holds more variables for the program, by name. Names that begin with `TRANCHE_` are
+	// reserved. It is no place for credentials: the program reads those itself, from a file of its host.
+	Environment map[string]Template `yaml:"environment,omitempty" json:"environment,omitempty"`
+	// Folder is the absolute path, on the worker's host, of the folder to run in. Default: a new and empty
+	// one for each attempt, which is removed afterwards.
+	Folder string `yaml:"folder,omitempty" json:"folder,omitempty"`
 }
 
 // Activity runs any Temporal activity by its name.

@@ -96,6 +96,8 @@ const (
 	TypeNetwork      = "Network"
 	TypeDatabase     = "Database"
 	TypeFile         = "File"
+	TypeExitCode     = "ExitCode"
+	TypeSignal       = "Signal"
 	TypeUnclassified = "Error"
 )
 
@@ -120,7 +122,7 @@ func Classify(err error) Verdict {
 	if errors.As(err, &state) {
 		return ofSQLState(state.SQLState())
 	}
-	for _, rows := range [][]Row{contextRows(), networkRows(), fileRows()} {
+	for _, rows := range [][]Row{contextRows(), networkRows(), fileRows(), commandRows()} {
 		if verdict, found := first(rows, err); found {
 			return verdict
 		}

@@ -20,6 +20,11 @@ type sqlError string
 func (e sqlError) Error() string    { return "database says " + string(e) }
 func (e sqlError) SQLState() string { return string(e) }
 
+type exitCode int
+
+func (e exitCode) Error() string { return "the program ends" }
+func (e exitCode) ExitCode() int { return int(e) }
+
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	throttled := ThrottledError("RateLimited", 3*time.Second, errors.New("429"))
@@ -58,6 +63,9 @@ func TestClassify(t *testing.T) {
 		"disk full":                  {&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, Verdict{Transient, TypeFile, 0}},
 		"stale handle":               {&fs.PathError{Op: "read", Path: "x", Err: syscall.ESTALE}, Verdict{Transient, TypeFile, 0}},
 		"a socket that is not there": {&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.ENOENT)}, Verdict{Transient, TypeNetwork, 0}},
+		"program failed":             {fmt.Errorf("step: %w", exitCode(1)), Verdict{Permanent, TypeExitCode, 0}},
+		"program asks to try again":  {exitCode(75), Verdict{Transient, TypeExitCode, 0}},
+		"program was killed":         {exitCode(-1), Verdict{Transient, TypeSignal, 0}},
 		"end of file is not broken":  {io.EOF, Verdict{Permanent, TypeUnclassified, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {

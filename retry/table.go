@@ -18,6 +18,7 @@ const (
 	FamilyNetwork = "network"
 	FamilyContext = "context"
 	FamilyFile    = "file"
+	FamilyCommand = "program"
 )
 
 // Row is a line of the table that says what errors are worth. What no line matches is Permanent.
@@ -39,7 +40,7 @@ type Row struct {
 
 // Table returns every line, in the order in which they are asked.
 func Table() []Row {
-	return slices.Concat(statusRows(), contextRows(), stateRows(), networkRows(), fileRows())
+	return slices.Concat(statusRows(), contextRows(), stateRows(), networkRows(), fileRows(), commandRows())
 }
 
 // OfStatus returns the class of an HTTP answer by its status. limited says that the answer asks to stay away
@@ -148,6 +149,28 @@ func fileRows() []Row {
 		row("too many open files", Transient, "the worker or its host is short of descriptors", syscall.EMFILE, syscall.ENFILE),
 		row("no space left, quota exceeded", Transient, "as SQLSTATE 53", syscall.ENOSPC, syscall.EDQUOT),
 		row("I/O error, stale handle", Transient, "a disk or a network file system; as SQLSTATE 58030", syscall.EIO, syscall.ESTALE),
+	}
+}
+
+// tempFail is EX_TEMPFAIL of sysexits.h.
+const tempFail = 75
+
+// commandRows match what has the method of *exec.ExitError: the exit code, or a negative number when a signal
+// has ended the program.
+func commandRows() []Row {
+	row := func(match string, class Class, kind, meaning string, is func(code int) bool) Row {
+		return Row{Family: FamilyCommand, Match: match, Class: class, Type: kind, Meaning: meaning, is: func(err error) bool {
+			var exit interface {
+				error
+				ExitCode() int
+			}
+			return errors.As(err, &exit) && is(exit.ExitCode())
+		}}
+	}
+	return []Row{
+		row("exit code 75", Transient, TypeExitCode, "EX_TEMPFAIL: the program asks for another try", func(code int) bool { return code == tempFail }),
+		row("any other exit code", Permanent, TypeExitCode, "the program has failed", func(code int) bool { return code >= 0 }),
+		row("ended by a signal", Transient, TypeSignal, "somebody else has ended it: the kernel for want of memory, an operator", func(code int) bool { return code < 0 }),
 	}
 }
 

@@ -19,7 +19,7 @@ const module = "github.com/trancheflow/tranche/"
 
 // rooms in the order of dependence: a room imports only those that stand before it.
 var rooms = []string{
-	"interval", "retry", "pipeline", "step", "launch", "gaps", "connection", "extract", "warehouse", "activities",
+	"interval", "retry", "pipeline", "step", "launch", "gaps", "connection", "extract", "warehouse", "command", "activities",
 	"workflows", "schedules", "dial", "worker", "starter", "pipelines", "systemtest",
 }
 
@@ -28,11 +28,11 @@ var forbidden = map[string]map[string]string{
 	"warehouse": {"extract": "rows cross as iter.Seq2, so that neither knows the other"},
 	"workflows": {
 		"extract": "workflows touch no outside system", "warehouse": "workflows touch no outside system",
-		"connection": "workflows touch no outside system", "activities": "workflows name activities by package step, so that the starter links no driver",
+		"connection": "workflows touch no outside system", "command": "workflows touch no outside system", "activities": "workflows name activities by package step, so that the starter links no driver",
 	},
 	"starter": {
 		"extract": "the starter holds no data credentials", "warehouse": "the starter holds no data credentials",
-		"connection": "the starter holds no data credentials", "activities": "the starter holds no data credentials",
+		"connection": "the starter holds no data credentials", "command": "the starter runs nothing", "activities": "the starter holds no data credentials",
 	},
 }
 

@@ -110,6 +110,8 @@ reachable, 130 ended by a second signal.`,
 				Usage: "how many steps may run at a time"},
 			&cli.DurationFlag{Name: "stop-timeout", Value: defaultStopTimeout, EnvVars: []string{"TRANCHE_STOP_TIMEOUT"},
 				Usage: "how long a stopping worker lets its steps go on before it hands them back"},
+			&cli.BoolFlag{Name: "allow-exec", EnvVars: []string{"TRANCHE_ALLOW_EXEC"},
+				Usage: "run the programs that steps of the kind exec name; whoever may start a pipeline here may then run any program as this user"},
 			&cli.DurationFlag{Name: "sweep-interval", Value: defaultSweepInterval, EnvVars: []string{"TRANCHE_SWEEP_INTERVAL"},
 				Usage: "how often staged rows of runs that were terminated are looked for and dropped"},
 			&cli.StringFlag{Name: "log-format", Value: "text", EnvVars: []string{"TRANCHE_LOG_FORMAT"}, Usage: "text or json"},
@@ -154,9 +156,13 @@ func (p *program) work(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	steps := activities.New(activities.Options{Connections: connections, Temporal: temporal, StopGrace: c.Duration("stop-timeout")})
+	options := activities.Options{Connections: connections, Temporal: temporal, StopGrace: c.Duration("stop-timeout")}
+	if c.Bool("allow-exec") {
+		options.Exec = activities.NewExec(p.environment.LookupEnv)
+	}
+	steps := activities.New(options)
 	logger.Info("worker starts", "address", settings.Address(), "namespace", settings.Namespace(),
-		"task_queue", c.String("task-queue"), "connections", connections.Names(), "listen", service.address())
+		"task_queue", c.String("task-queue"), "connections", connections.Names(), "allow_exec", c.Bool("allow-exec"), "listen", service.address())
 	err = p.serve(c, temporal, steps, connections.TaskQueues(), service, logger)
 	if errors.Is(err, errForced) {
 		// Steps are still running: closing what they work with would make them fail, and they could

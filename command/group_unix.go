@@ -1,0 +1,21 @@
+//go:build unix
+
+package command
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// setGroup has the child make a process group of its own, whose number is that of the child.
+func setGroup(child *exec.Cmd) error {
+	child.SysProcAttr = attributes()
+	child.SysProcAttr.Setpgid = true
+	return nil
+}
+
+// signalGroup sends a signal to all of the group. That nobody is left is no failure.
+func signalGroup(group int, signal syscall.Signal) { _ = syscall.Kill(-group, signal) }
+
+// groupExists says whether anybody is left of the group, be it somebody whose end nobody has asked for yet.
+func groupExists(group int) bool { return syscall.Kill(-group, 0) == nil }
