@@ -71,6 +71,8 @@ func (a *Activities) Register(registry worker.ActivityRegistry) {
 		step.ActivityExec:    a.RunCommand,
 		step.ActivityOutcome: a.RecordOutcome,
 
+		step.ActivityStartNotification: a.StartNotification,
+
 		step.ActivityAskGate:     a.AskGate,
 		step.ActivityReleaseGate: a.ReleaseGate,
 		step.ActivityPast:        a.Past,
@@ -95,6 +97,7 @@ func (a *Activities) RegisterHTTP(registry worker.ActivityRegistry) {
 // data, and may last as long as the runs that they look after.
 func (a *Activities) RegisterControl(registry worker.ActivityRegistry) {
 	for name, function := range map[string]any{
+		step.ActivityNotify:    a.Notify,
 		step.ActivityGrid:      a.Grid,
 		step.ActivityReconcile: a.Reconcile,
 		step.ActivityWindow:    a.Window,

@@ -156,28 +156,28 @@ func loaded(receipt warehouse.Receipt, err error) (*step.Done, error) {
 }
 
 // RecordOutcome writes how the run ended into the ledger, and drops the run's stages: nobody reads
-// them any more. It may run twice and changes nothing the second time.
-func (a *Activities) RecordOutcome(ctx context.Context, outcome step.Outcome) error {
-	err := a.recordOutcome(ctx, outcome)
+// them any more. It may run twice, changes nothing the second time, and answers the same.
+func (a *Activities) RecordOutcome(ctx context.Context, outcome step.Outcome) (step.Recorded, error) {
+	recorded, err := a.recordOutcome(ctx, outcome)
 	if err == nil {
-		return nil
+		return recorded, nil
 	}
-	return a.mapped(ctx, step.Input{}, int(activity.GetInfo(ctx).Attempt), err)
+	return recorded, a.mapped(ctx, step.Input{}, int(activity.GetInfo(ctx).Attempt), err)
 }
 
-func (a *Activities) recordOutcome(ctx context.Context, outcome step.Outcome) error {
+func (a *Activities) recordOutcome(ctx context.Context, outcome step.Outcome) (step.Recorded, error) {
 	opened, err := a.warehouse(ctx, outcome.Warehouse)
 	if err != nil {
-		return err
+		return step.Recorded{}, err
 	}
 	execution := activity.GetInfo(ctx).WorkflowExecution
-	_, err = opened.RecordOutcome(ctx, warehouse.Outcome{
+	recorded, err := opened.RecordOutcome(ctx, warehouse.Outcome{
 		Pipeline: outcome.Pipeline, Interval: outcome.Interval, Status: outcome.Outcome, Kind: string(outcome.Kind),
 		WorkflowID: execution.ID, RunID: execution.RunID, Fence: outcome.Fence,
 		Digest: outcome.Digest, Note: outcome.Reason,
 	})
 	if err != nil {
-		return err
+		return step.Recorded{}, err
 	}
 	for _, source := range outcome.Staged {
 		if err := opened.DropStage(ctx, warehouse.StageRef{Pipeline: outcome.Pipeline, RunID: execution.RunID, Step: source}); err != nil {
@@ -185,5 +185,5 @@ func (a *Activities) recordOutcome(ctx context.Context, outcome step.Outcome) er
 			activity.GetLogger(ctx).Warn("a stage was not dropped", "step", source, "reason", a.connections.Mask(err.Error()))
 		}
 	}
-	return nil
+	return step.Recorded{Recovered: recorded.Recovered}, nil
 }

@@ -17,11 +17,8 @@ import (
 	"github.com/trancheflow/tranche/warehouse"
 )
 
-// What is kept in the ledger's notices.
-const (
-	noticeDeadline = "deadline"
-	noticeLatest   = "latest" // the interval that was started instead of all that were missing
-)
+// noticeLatest marks, in the ledger's notices, the interval that was started instead of all that were missing.
+const noticeLatest = "latest"
 
 // metricDeadlines counts missed deadlines.
 const metricDeadlines = "tranche_deadlines_missed"
@@ -31,7 +28,7 @@ const metricDeadlines = "tranche_deadlines_missed"
 func (a *Activities) Reconcile(ctx context.Context, watched step.Watched) (step.Reconciled, error) {
 	beating := inBackground(func(quit <-chan struct{}) { launch.Beat(ctx, quit) })
 	defer beating.stop()
-	r := &reconciliation{activities: a, watched: watched, result: step.Reconciled{Pipeline: watched.Pipeline}}
+	r := &reconciliation{activities: a, watched: watched, herald: a.heraldOf(&watched), result: step.Reconciled{Pipeline: watched.Pipeline}}
 	if err := r.run(ctx); err != nil {
 		err = fmt.Errorf("reconcile %s: %w", watched.Pipeline, err)
 		return r.result, a.mapped(ctx, step.Input{}, int(activity.GetInfo(ctx).Attempt), err)
@@ -42,6 +39,7 @@ func (a *Activities) Reconcile(ctx context.Context, watched step.Watched) (step.
 type reconciliation struct {
 	activities *Activities
 	watched    step.Watched
+	herald     herald
 	ledger     *warehouse.Warehouse
 	notes      []string
 	result     step.Reconciled
@@ -174,7 +172,7 @@ func (r *reconciliation) plan(ctx context.Context, history gaps.History) (*gaps.
 				return statuses(r.ledger.Statuses(ctx, r.watched.Pipeline, from, to))
 			},
 			Noticed: func(from, to time.Time) iter.Seq2[interval.Interval, error] {
-				return r.ledger.Noticed(ctx, r.watched.Pipeline, noticeDeadline, from, to)
+				return r.ledger.Noticed(ctx, r.watched.Pipeline, warehouse.NoticeDeadline, from, to)
 			},
 		},
 		Open: func(tick time.Time) bool { return open[tick.Unix()] },
@@ -197,7 +195,7 @@ func (r *reconciliation) closeBooks(ctx context.Context, plan *gaps.Plan) error 
 	candidates := plan.Candidates()
 	found := make([]closing, len(candidates))
 	failures := each(len(candidates), func(i int) (err error) {
-		found[i], err = r.activities.closing(ctx, r.ledger, r.watched.Pipeline, candidates[i], false)
+		found[i], err = r.herald.closing(ctx, r.ledger, candidates[i], false)
 		return err
 	})
 	for i, failure := range failures {
@@ -232,9 +230,13 @@ func (r *reconciliation) wakeNext(ctx context.Context, of interval.Interval) {
 	}
 }
 
-// tell records missed deadlines, and tells of those of which nobody was told before.
+// tell tells of missed deadlines of which nobody was told before, and records that. What is interrupted in between is
+// told again, under the same name.
 func (r *reconciliation) tell(ctx context.Context, late []interval.Interval) error {
-	fresh, err := r.ledger.Notice(ctx, r.watched.Pipeline, noticeDeadline, late)
+	if err := r.herald.late(ctx, late); err != nil {
+		return err
+	}
+	fresh, err := r.ledger.Notice(ctx, r.watched.Pipeline, warehouse.NoticeDeadline, late)
 	if err != nil {
 		return err
 	}

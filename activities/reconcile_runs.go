@@ -98,8 +98,9 @@ type closing struct {
 // closing looks at the newest execution under an interval's id and, if that has ended, at the interval's outcome. A
 // run that Temporal has closed although the ledger has no outcome of it, since it was terminated or failed before it
 // could write one, gets it written. An outcome that is there already may stay in its place, unless it is the newest
-// execution's that is wanted.
-func (a *Activities) closing(ctx context.Context, ledger *warehouse.Warehouse, pipelineName string, iv interval.Interval, newest bool) (closing, error) {
+// execution's that is wanted. Of a run that gets its outcome written here, people are told before.
+func (h herald) closing(ctx context.Context, ledger *warehouse.Warehouse, iv interval.Interval, newest bool) (closing, error) {
+	a, pipelineName := h.activities, h.definition.Name
 	found, err := a.newest(ctx, step.WorkflowID(pipelineName, iv.End))
 	c := closing{execution: found}
 	if err != nil || found.open {
@@ -120,6 +121,9 @@ func (a *Activities) closing(ctx context.Context, ledger *warehouse.Warehouse, p
 	c.outcome, c.booked = warehouse.OutcomeFailed, true
 	if found.status == enums.WORKFLOW_EXECUTION_STATUS_CANCELED {
 		c.outcome = warehouse.OutcomeCancelled
+	}
+	if err := h.ended(ctx, iv, c); err != nil {
+		return c, err
 	}
 	_, err = ledger.RecordOutcome(ctx, warehouse.Outcome{
 		Pipeline: pipelineName, Interval: iv, Status: c.outcome, Kind: found.kind, WorkflowID: found.id, RunID: found.runID,

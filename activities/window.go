@@ -202,7 +202,7 @@ func (w *window) await(ctx context.Context, flight step.Flight) {
 // settle looks up how the interval stands whose run has ended, and passes it. A run that was reset, or followed by
 // another, is waited for; what was no run of Tranche makes place for one.
 func (w *window) settle(ctx context.Context, flight step.Flight, await func(step.Flight)) error {
-	c, err := w.activities.closing(ctx, w.ledger, w.request.Definition.Name, flight.Interval, true)
+	c, err := w.herald().closing(ctx, w.ledger, flight.Interval, true)
 	if err != nil {
 		// It is still in flight, and will be waited for again.
 		return err

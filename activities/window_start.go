@@ -115,7 +115,7 @@ func (w *window) begin(ctx context.Context, flight step.Flight, await func(step.
 		return err
 	}
 	if started.Taken && request.OnlyFirst {
-		c, err := w.activities.closing(ctx, w.ledger, w.request.Definition.Name, flight.Interval, false)
+		c, err := w.herald().closing(ctx, w.ledger, flight.Interval, false)
 		if err != nil {
 			return err
 		}
@@ -139,6 +139,11 @@ func (w *window) begin(ctx context.Context, flight step.Flight, await func(step.
 	}
 	await(flight)
 	return nil
+}
+
+// herald tells of runs that could not tell themselves.
+func (w *window) herald() herald {
+	return herald{w.activities, w.request.Definition.TaskQueue, w.request.Definition}
 }
 
 func (w *window) start(ctx context.Context, request launch.Request) (launch.Started, error) {

@@ -88,25 +88,6 @@ func (c *HTTP) snippet(text []byte) string { return Snippet(c.Mask(string(text))
 
 // Snippet makes a text of somebody else fit to stand in an error: at most 200 bytes on one line,
 // printable characters only. It masks nothing.
-func Snippet(text string) string {
-	var out strings.Builder
-	blank := false
-	for _, r := range text {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			r = ' '
-		}
-		if r == ' ' {
-			blank = out.Len() > 0
-			continue
-		}
-		if out.Len()+utf8.RuneLen(r)+1 > snippetLength-len("…") {
-			return out.String() + "…"
-		}
-		if blank {
-			out.WriteByte(' ')
-			blank = false
-		}
-		out.WriteRune(r)
-	}
-	return out.String()
-}
+func Snippet(text string) string { return Line(text, snippetLength) }
+
+func isPrintable(r rune) bool { return r != utf8.RuneError && unicode.IsPrint(r) }

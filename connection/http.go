@@ -78,17 +78,7 @@ func newHTTP(name string, s httpSettings, m *masker, log *atomic.Pointer[slog.Lo
 	if s.failures > 0 {
 		c.circuit = newCircuit(name, s.failures, s.coolDown, log)
 	}
-	c.transport = &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: s.timeout}).DialContext,
-		TLSHandshakeTimeout:   s.timeout,
-		ResponseHeaderTimeout: s.timeout,
-		ExpectContinueTimeout: time.Second,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConns:          idleConnections,
-		MaxIdleConnsPerHost:   idleConnections,
-		IdleConnTimeout:       90 * time.Second, // as net/http's own
-	}
+	c.transport = newTransport(s.timeout)
 	// Each layer sees every hop of a redirect. The order is that of the questions: may it be sent now, and
 	// who is asking. Whether the API answers at all is asked before, in Do: a request with all its hops
 	// is one, what the circuit refuses must not use a permit up, and how a request ended is known only
@@ -100,6 +90,21 @@ func newHTTP(name string, s httpSettings, m *masker, log *atomic.Pointer[slog.Lo
 	stack := &permitted{next: credentials, permits: c.permits, answers: c.answers, now: c.now}
 	c.client = &http.Client{Transport: stack, CheckRedirect: c.checkRedirect}
 	return c
+}
+
+// newTransport makes connections, and keeps some of them open.
+func newTransport(timeout time.Duration) *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: timeout}).DialContext,
+		TLSHandshakeTimeout:   timeout,
+		ResponseHeaderTimeout: timeout,
+		ExpectContinueTimeout: time.Second,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          idleConnections,
+		MaxIdleConnsPerHost:   idleConnections,
+		IdleConnTimeout:       90 * time.Second, // as net/http's own
+	}
 }
 
 // Name is the connection's name in connections.yaml.

@@ -39,6 +39,11 @@ func (d *decoder) connection(node *yaml.Node, path, name string, set *Set) {
 				set.files[name] = files
 			}
 		},
+		"webhook": func(node *yaml.Node, path string) {
+			if settings, ok := d.webhook(node, path); ok {
+				set.webhooks[name] = newWebhook(name, settings, set.masker)
+			}
+		},
 		"postgres": func(node *yaml.Node, path string) {
 			if dsn, ok := d.postgres(node, path); ok {
 				set.databases[name] = Database{Driver: DriverPostgres, DSN: dsn}
@@ -51,7 +56,7 @@ func (d *decoder) connection(node *yaml.Node, path, name string, set *Set) {
 		},
 	})
 	if seen != nil && len(seen) != 1 {
-		d.problem(node, path, CodeConflict, "a connection has exactly one of http, files, postgres and sqlite")
+		d.problem(node, path, CodeConflict, "a connection has exactly one of http, files, postgres, sqlite and webhook")
 	}
 }
 

@@ -43,7 +43,7 @@ const maximumFile = 1 << 20
 // itself at the first use.
 func Parse(file string, data []byte, env func(string) (string, bool)) (*Set, error) {
 	d := &decoder{file: file, env: env, queues: map[string]float64{}}
-	set := &Set{http: map[string]*HTTP{}, files: map[string]*Files{}, databases: map[string]Database{},
+	set := &Set{http: map[string]*HTTP{}, files: map[string]*Files{}, databases: map[string]Database{}, webhooks: map[string]*Webhook{},
 		masker: &masker{}, log: &atomic.Pointer[slog.Logger]{}}
 	if root := d.document(data); root != nil {
 		d.connections(root, set)

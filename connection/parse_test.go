@@ -274,13 +274,21 @@ func TestDocumentedFile(t *testing.T) {
 			example = append(example, text)
 		}
 	}
-	set, err := Parse("connections.yaml", []byte(strings.Join(example, "")), func(string) (string, bool) { return "some-secret", true })
+	set, err := Parse("connections.yaml", []byte(strings.Join(example, "")), anything)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(set.Names()) != 5 || set.Close() != nil {
+	if len(set.Names()) != 6 || set.Close() != nil {
 		t.Error(set.Names())
 	}
+}
+
+// anything is an environment in which every variable is set.
+func anything(name string) (string, bool) {
+	if strings.HasSuffix(name, "WEBHOOK") {
+		return "https://hooks.example.com/services/some-secret", true
+	}
+	return "some-secret", true
 }
 
 // The example of the documents is one that the worker takes, and shows every key.
@@ -295,17 +303,18 @@ func TestDocumentedExample(t *testing.T) {
 	if !found {
 		t.Fatal("there is no example")
 	}
-	anything := func(string) (string, bool) { return "a-value", true }
 	if _, err := Parse("connections.yaml", []byte(example), anything); err != nil {
 		t.Error(err)
 	}
-	source, err := os.ReadFile("parse_http.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, match := range regexp.MustCompile(`(?m)^\t\t"([a-z0-9_]+)": `).FindAllStringSubmatch(string(source), -1) {
-		if !strings.Contains(example, match[1]+":") {
-			t.Errorf("the example does not show %s", match[1])
+	for _, file := range []string{"parse_http.go", "parse_webhook.go"} {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^\t\t"([a-z0-9_]+)": `).FindAllStringSubmatch(string(source), -1) {
+			if !strings.Contains(example, match[1]+":") {
+				t.Errorf("the example does not show %s", match[1])
+			}
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package connection knows the outside systems by name: HTTP APIs, folders and buckets, databases.
+// Package connection knows the outside systems by name: HTTP APIs, folders and buckets, databases, webhooks.
 //
 // They stand in connections.yaml, which only the worker reads. A pipeline file names a connection and
 // never says how to reach it or who asks. Secrets stand in that file only as ${NAME} of the
@@ -28,6 +28,7 @@
 //	      base_url: https://partner.example.com
 //	      oauth2: { token_url: "https://auth.example.com/token", client_id: tranche, client_secret: "${SECRET}", scopes: [read] }
 //	  analytics: { postgres: { url: "postgres://reader@db.example.com/sales", password: "${DB_PASSWORD}" } }
+//	  ops: { webhook: { url: "${OPS_WEBHOOK}", shape: slack, ui_url: "https://temporal.example.com" } } # or shape: json, the default
 //	  local: { sqlite: { path: ./tranche.db } }  # relative to this file
 //	  lake: { files: { url: "s3://bucket/prefix?region=eu-west-1" } } # or gs://bucket/prefix, or a local folder
 //
@@ -72,6 +73,7 @@ type Set struct {
 	files     map[string]*Files
 	databases map[string]Database
 	queues    map[string]float64 // steps per second by task queue
+	webhooks  map[string]*Webhook
 	masker    *masker
 	log       *atomic.Pointer[slog.Logger]
 }
@@ -106,10 +108,16 @@ func (s *Set) Database(name string) (Database, error) {
 	return find(s, s.databases, "a database (postgres or sqlite)", name)
 }
 
+// Webhook returns the webhook with this name.
+func (s *Set) Webhook(name string) (*Webhook, error) {
+	return find(s, s.webhooks, "a webhook", name)
+}
+
 // Names returns the names of all connections, sorted.
 func (s *Set) Names() []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(s.http)), maps.Keys(s.files))
 	names = slices.AppendSeq(names, maps.Keys(s.databases))
+	names = slices.AppendSeq(names, maps.Keys(s.webhooks))
 	slices.Sort(names)
 	return names
 }
@@ -123,6 +131,9 @@ func (s *Set) Close() error {
 	var all []error
 	for _, api := range s.http {
 		api.transport.CloseIdleConnections()
+	}
+	for _, webhook := range s.webhooks {
+		webhook.transport.CloseIdleConnections()
 	}
 	for _, files := range s.files {
 		all = append(all, files.close())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,9 +40,7 @@ func (c *checker) check() {
 	c.name("pipeline", c.p.Name, maximumPipelineName)
 	c.connection("warehouse", c.p.Warehouse)
 	c.taskQueue("task_queue", c.p.TaskQueue)
-	if c.p.Notify != nil {
-		c.connection("notify.connection", c.p.Notify.Connection)
-	}
+	c.notify()
 	c.schedule()
 	c.retry("defaults.retry", c.p.Defaults.Retry, c.full.Defaults.Retry)
 	c.timeout("defaults.timeout", c.full.Defaults.Timeout)
@@ -89,6 +88,25 @@ func nameAdvice(name string) string {
 
 func (c *checker) connection(path, name string) {
 	c.name(path, name, maximumConnection)
+}
+
+func (c *checker) notify() {
+	if c.p.Notify == nil {
+		return
+	}
+	c.connection("notify.connection", c.p.Notify.Connection)
+	on := c.p.Notify.On
+	if _, written := c.places["notify.on"]; written && len(on) == 0 {
+		c.fail("notify.on", codeMissingValue, "on is empty: write at least one of %s, %s and %s, or leave it out, which means all of them", EventFailure, EventDeadline, EventRecovery)
+	}
+	for i, event := range on {
+		switch at := index("notify.on", i); {
+		case slices.Contains(on[:i], event):
+			c.fail(at, codeNoEffect, "%s stands in the list before: name each once", clip(event))
+		case event == EventDeadline && c.p.Deadline == 0:
+			c.fail(at, codeNoEffect, "the pipeline has no deadline that could be missed: write deadline: 3h, or leave the event out")
+		}
+	}
 }
 
 func (c *checker) taskQueue(path, name string) {

@@ -161,8 +161,12 @@ func (d *decoder) list(node *yaml.Node, path string, v reflect.Value, rules refl
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(node.Content), len(node.Content)))
+	items := reflect.StructTag(`required:"true"`)
+	if words, ok := rules.Lookup("enum"); ok {
+		items += reflect.StructTag(` enum:"` + words + `"`)
+	}
 	for i, item := range node.Content {
-		d.value(item, index(path, i), v.Index(i), `required:"true"`)
+		d.value(item, index(path, i), v.Index(i), items)
 	}
 }
 

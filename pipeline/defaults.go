@@ -18,12 +18,23 @@ func (p *Pipeline) Effective() *Pipeline {
 	if full.Schedule != nil {
 		full.Schedule.fill()
 	}
+	full.Notify.fill(full.Deadline)
 	full.Defaults.Retry = written.Defaults.Retry.effective()
 	full.Defaults.Timeout = written.Defaults.Timeout.effective(full.RunTimeout)
 	for i := range full.Steps {
 		full.Steps[i].fill(written.Defaults, full.RunTimeout, full.TaskQueue)
 	}
 	return &full
+}
+
+func (n *Notify) fill(deadline Duration) {
+	if n == nil || len(n.On) > 0 {
+		return
+	}
+	n.On = []string{EventFailure, EventDeadline, EventRecovery}
+	if deadline == 0 {
+		n.On = []string{EventFailure, EventRecovery}
+	}
 }
 
 // fill keeps the default window of a quick schedule within the ticks that Temporal can start.

@@ -12,7 +12,6 @@ var notYet = []struct {
 }{
 	{stepsWith(func(s *Step) bool { return s.Query != nil }, "query"), "steps of the kind query are", "use an http or file step, or an activity of your own"},
 	{stepsWith(func(s *Step) bool { return s.SQL != nil }, "sql"), "steps of the kind sql are", "use an activity of your own"},
-	{func(p *Pipeline) []string { return pathIf(p.Notify != nil, "notify") }, "notify is", "leave it out"},
 }
 
 // NotSupported returns, in words, what the language knows and this version does not do.
@@ -42,11 +41,4 @@ func stepsWith(uses func(s *Step) bool, key string) func(p *Pipeline) []string {
 		}
 		return paths
 	}
-}
-
-func pathIf(used bool, path string) []string {
-	if used {
-		return []string{path}
-	}
-	return nil
 }

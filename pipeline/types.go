@@ -1,5 +1,7 @@
 package pipeline
 
+import "slices"
+
 // FormatVersion is the newest definition format that this build reads and writes. A worker that
 // meets a newer one must not guess: it refuses the definition, so that the run waits for an
 // upgraded worker.
@@ -38,9 +40,9 @@ type Pipeline struct {
 	// bound but those of the steps.
 	RunTimeout Duration `yaml:"run_timeout,omitempty" json:"run_timeout,omitempty"`
 	// Deadline is how long after its tick an interval should be loaded. One that is not is recorded in
-	// the load ledger, logged by the worker and counted, once. Zero: none.
+	// the load ledger, logged by the worker, counted, and told of where `notify` is set, once. Zero: none.
 	Deadline Duration `yaml:"deadline,omitempty" json:"deadline,omitempty"`
-	// Notify names who is told of failures and missed deadlines.
+	// Notify names who is told of failures, missed deadlines and recoveries.
 	Notify *Notify `yaml:"notify,omitempty" json:"notify,omitempty"`
 	// Defaults hold for every step that says nothing itself.
 	Defaults Defaults `yaml:"defaults,omitempty" json:"defaults"`
@@ -104,10 +106,28 @@ const (
 	CatchupAll    Catchup = "all"
 )
 
-// Notify names who is told of failures and missed deadlines.
+// Notify names who is told of failures, missed deadlines and recoveries. Each is told once. A message that
+// does not arrive is tried again for 24h, and never fails or holds up a run.
 type Notify struct {
 	// Connection names the webhook connection that receives the messages.
 	Connection string `yaml:"connection" json:"connection" required:"true"`
+	// On says what is told. `failure`: a run has failed, unless somebody cancelled it or its kind is
+	// backfill. `deadline`: intervals are not loaded although their `deadline` is over. `recovery`: an interval
+	// is loaded that had failed or missed its deadline. Default: all
+	// three, or without a `deadline` the other two.
+	On []string `yaml:"on,omitempty" json:"on,omitempty" enum:"failure,deadline,recovery"`
+}
+
+// The events of Notify.On.
+const (
+	EventFailure  = "failure"
+	EventDeadline = "deadline"
+	EventRecovery = "recovery"
+)
+
+// Tells reports whether an event is told of. Without a Notify none is.
+func (n *Notify) Tells(event string) bool {
+	return n != nil && (len(n.On) == 0 || slices.Contains(n.On, event))
 }
 
 // Defaults hold for every step that says nothing itself.

@@ -75,6 +75,7 @@ func (s *Schedules) watched(ctx context.Context, found *Schedule) step.Watched {
 		w.Paused, w.Note = false, ""
 	}
 	w.Warehouse, w.Digest, w.Schedule, w.Deadline = definition.Warehouse, definition.Digest, *definition.Schedule, definition.Deadline
+	w.TaskQueue, w.Description, w.Owner, w.Notify = definition.TaskQueue, definition.Description, definition.Owner, definition.Notify
 	if err := s.renew(ctx, found); err != nil {
 		w.Problem = err.Error()
 	}

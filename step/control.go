@@ -43,6 +43,12 @@ type Watched struct {
 	// Pipeline is the pipeline's name, Warehouse the connection of its ledger.
 	Pipeline  string `json:"pipeline"`
 	Warehouse string `json:"warehouse"`
+	// TaskQueue is where its runs are started.
+	TaskQueue string `json:"task_queue,omitempty"`
+	// Description, Owner and Notify are those of the definition.
+	Description string           `json:"description,omitempty"`
+	Owner       string           `json:"owner,omitempty"`
+	Notify      *pipeline.Notify `json:"notify,omitempty"`
 	// Digest of the definition.
 	Digest string `json:"digest"`
 	// Schedule is the effective schedule, with the instant since which it holds.

@@ -189,6 +189,13 @@ type Outcome struct {
 	Staged []string `json:"staged,omitempty"`
 }
 
+// Recorded is what the ledger says when an outcome is written.
+type Recorded struct {
+	// Recovered says that the interval is loaded now, and had failed or missed its deadline since it was loaded the
+	// last time, if it ever was. A run that writes its outcome again is told the same again.
+	Recovered bool `json:"recovered,omitempty"`
+}
+
 // The outcomes that a run records.
 const (
 	OutcomeLoaded    = "loaded"

@@ -12,33 +12,41 @@ import (
 
 const defaultQueryLimit = 1000
 
-// RecordOutcome writes how a run of the interval ended. It reports false, without an error, when a
-// newer run has written its outcome already; the same run may write again.
-func (w *Warehouse) RecordOutcome(ctx context.Context, o Outcome) (recorded bool, err error) {
+// Recorded is what became of an outcome.
+type Recorded struct {
+	// Written is false when a newer run of the interval has written its outcome already.
+	Written bool
+	// Recovered says that the interval is loaded by this run, and was in trouble: it had failed, or somebody was told
+	// that it missed its deadline, and it was not loaded since.
+	Recovered bool
+}
+
+// RecordOutcome writes how a run of the interval ended. That a newer run has written its outcome already is no
+// error; the same run may write again, and is answered the same.
+func (w *Warehouse) RecordOutcome(ctx context.Context, o Outcome) (recorded Recorded, err error) {
 	switch o.Status {
 	case OutcomeLoaded, OutcomeFailed, OutcomeCancelled, OutcomeAccepted:
 	default:
-		return false, permanent(TypeBadRequest, "record outcome of %s: status %q is none of loaded, failed, cancelled, accepted", o.Pipeline, o.Status)
+		return Recorded{}, permanent(TypeBadRequest, "record outcome of %s: status %q is none of loaded, failed, cancelled, accepted", o.Pipeline, o.Status)
 	}
 	if o.RecordedAt.IsZero() {
 		o.RecordedAt = w.now()
 	}
 	s, err := w.db.acquire(ctx)
 	if err != nil {
-		return false, fmt.Errorf("record outcome of %s %s: %w", o.Pipeline, o.Interval, err)
+		return Recorded{}, fmt.Errorf("record outcome of %s %s: %w", o.Pipeline, o.Interval, err)
 	}
 	defer s.release()
-	n, err := w.recordOutcome(ctx, s, o)
-	if err != nil {
-		return false, fmt.Errorf("record outcome of %s %s: %w", o.Pipeline, o.Interval, err)
+	if recorded, err = w.recordOutcome(ctx, s, o); err != nil {
+		return Recorded{}, fmt.Errorf("record outcome of %s %s: %w", o.Pipeline, o.Interval, err)
 	}
-	return n > 0, nil
+	return recorded, nil
 }
 
-func (w *Warehouse) recordOutcome(ctx context.Context, s session, o Outcome) (int64, error) {
+func (w *Warehouse) recordOutcome(ctx context.Context, s session, o Outcome) (Recorded, error) {
 	key := "outcome|" + o.Pipeline + "|" + o.Interval.String()
 	if err := s.begin(ctx, lock{key: key, fence: o.Fence}); err != nil {
-		return 0, err
+		return Recorded{}, err
 	}
 	n, err := s.exec(ctx, `insert into `+w.db.ledger("outcomes")+` as old
 		(pipeline, interval_start, interval_end, status, kind, workflow_id, run_id, fence, digest, note, recorded_at)
@@ -49,9 +57,15 @@ func (w *Warehouse) recordOutcome(ctx context.Context, s session, o Outcome) (in
 		where old.fence <= excluded.fence`,
 		o.Pipeline, o.Interval.Start.UTC(), o.Interval.End.UTC(), o.Status, o.Kind, o.WorkflowID, o.RunID, o.Fence, o.Digest, o.Note, o.RecordedAt.UTC())
 	if err != nil {
-		return 0, err
+		return Recorded{}, err
 	}
-	return n, s.commit(ctx)
+	recorded := Recorded{Written: n > 0}
+	if recorded.Written {
+		if recorded.Recovered, err = w.trouble(ctx, s, o); err != nil {
+			return Recorded{}, err
+		}
+	}
+	return recorded, s.commit(ctx)
 }
 
 // Outcomes returns the outcomes that the query selects.

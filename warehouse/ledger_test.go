@@ -61,7 +61,7 @@ func TestOutcomes(t *testing.T) {
 			got, err := b.RecordOutcome(t.Context(), warehouse.Outcome{
 				Pipeline: "orders", Interval: day(n), Status: status, Kind: "scheduled", WorkflowID: "w", RunID: fmt.Sprint(fence), Fence: fence, Note: "n",
 			})
-			if err != nil || got != want {
+			if err != nil || got.Written != want {
 				t.Errorf("outcome %d/%d: %v, %v", n, fence, got, err)
 			}
 		}

@@ -51,6 +51,7 @@ func pollersOf(c *cli.Context, temporal *launch.Temporal, steps *activities.Acti
 	work.RegisterWorkflowWithOptions(workflows.Ledger, workflow.RegisterOptions{Name: workflows.LedgerType})
 	work.RegisterWorkflowWithOptions(workflows.Reconcile, workflow.RegisterOptions{Name: workflows.ReconcileType})
 	work.RegisterWorkflowWithOptions(workflows.Backfill, workflow.RegisterOptions{Name: workflows.BackfillType})
+	work.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: launch.NotifyType})
 	steps.Register(work)
 
 	options.DisableWorkflowWorker = true

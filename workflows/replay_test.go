@@ -26,6 +26,7 @@ func replay(data []byte) error {
 	r := worker.NewWorkflowReplayer()
 	for name, function := range map[string]any{
 		launch.RunType: Run, launch.GateType: Gate, BackfillType: Backfill, ReconcileType: Reconcile, LedgerType: Ledger,
+		launch.NotifyType: Notify,
 	} {
 		r.RegisterWorkflowWithOptions(function, workflow.RegisterOptions{Name: name})
 	}

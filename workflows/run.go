@@ -74,9 +74,17 @@ func Run(ctx workflow.Context, input launch.Input) (RunResult, error) {
 		failure = r.runSteps(ctx)
 	}
 	outcome := r.outcome(ctx, failure)
-	if err := r.record(ctx, outcome, failure); err != nil && failure == nil {
+	if outcome == step.OutcomeFailed {
+		r.tellFailure(ctx, failure) // before the outcome, for which the warehouse may have to be waited for
+	}
+	recorded, err := r.record(ctx, outcome, failure)
+	switch {
+	case err != nil && failure == nil:
 		// The rows are in, but nobody would know: the run must not count as done.
 		failure, outcome = fmt.Errorf("record the outcome %s: %w", outcome, err), step.OutcomeFailed
+		r.tellFailure(ctx, failure)
+	case recorded.Recovered:
+		r.tellRecovery(ctx)
 	}
 	r.leave(ctx, outcome)
 	r.show(ctx)
@@ -114,7 +122,7 @@ const (
 )
 
 // record writes the outcome as the run's last act; it runs on after a cancel.
-func (r *run) record(ctx workflow.Context, outcome string, failure error) error {
+func (r *run) record(ctx workflow.Context, outcome string, failure error) (recorded step.Recorded, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	input := step.Outcome{
@@ -136,10 +144,11 @@ func (r *run) record(ctx workflow.Context, outcome string, failure error) error 
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumAttempts: 3},
 		Summary:                "record " + outcome,
 	})
-	err := workflow.ExecuteLocalActivity(quick, step.ActivityOutcome, input).Get(ctx, nil)
+	future := workflow.ExecuteLocalActivity(quick, step.ActivityOutcome, input)
+	err = future.Get(ctx, nil)
 	var application *temporal.ApplicationError
 	if err == nil || errors.As(err, &application) && application.NonRetryable() {
-		return err
+		return recordedBy(ctx, future), err
 	}
 	patience := recordPatiently
 	if failure != nil {
@@ -153,9 +162,20 @@ func (r *run) record(ctx workflow.Context, outcome string, failure error) error 
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
 		Summary:                "record " + outcome,
 	})
-	err = workflow.ExecuteActivity(patient, step.ActivityOutcome, input).Get(ctx, nil)
+	future = workflow.ExecuteActivity(patient, step.ActivityOutcome, input)
+	err = future.Get(ctx, nil)
 	r.note = ""
-	return err
+	return recordedBy(ctx, future), err
+}
+
+// recordedBy returns what the ledger said about an outcome; nothing where it failed, or an older worker has written
+// it, which said nothing.
+func recordedBy(ctx workflow.Context, future workflow.Future) step.Recorded {
+	var recorded step.Recorded
+	if err := future.Get(ctx, &recorded); err != nil {
+		return step.Recorded{}
+	}
+	return recorded
 }
 
 // failed returns the error that the run ends with. Its details say what each step did: Temporal keeps no result

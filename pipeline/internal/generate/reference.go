@@ -103,6 +103,9 @@ func (d *declaration) valueWord(f field) string {
 	word := d.typeWord(f.typ)
 	if options := f.tags.Get("enum"); options != "" {
 		word = "word"
+		if _, many := f.typ.(*ast.ArrayType); many {
+			word = "list of words"
+		}
 	}
 	if f.required() {
 		word += ", required"

@@ -82,6 +82,9 @@ func (d *declaration) property(f field) (object, error) {
 	if options := f.tags.Get("enum"); options != "" && property["type"] == "string" {
 		property["enum"] = strings.Split(options, ",")
 	}
+	if options := f.tags.Get("enum"); options != "" && property["type"] == "array" {
+		property["items"] = object{"type": "string", "enum": strings.Split(options, ",")}
+	}
 	if f.required() {
 		switch property["type"] {
 		case "array":
