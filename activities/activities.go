@@ -101,6 +101,9 @@ func (a *Activities) RegisterControl(registry worker.ActivityRegistry) {
 		step.ActivityGrid:      a.Grid,
 		step.ActivityReconcile: a.Reconcile,
 		step.ActivityWindow:    a.Window,
+
+		step.ActivityPlan:       a.Plan,
+		step.ActivityCancelRuns: a.CancelRuns,
 	} {
 		registry.RegisterActivityWithOptions(function, activity.RegisterOptions{Name: name})
 	}

@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/trancheflow/tranche/interval"
-	"github.com/trancheflow/tranche/retry"
 	"github.com/trancheflow/tranche/step"
 	"github.com/trancheflow/tranche/warehouse"
 )
@@ -67,17 +66,18 @@ type window struct {
 	mutex sync.Mutex // of the state, which the heartbeat reads
 	state step.WindowState
 
-	walk      walk
-	exhausted bool
-	ended     int
-	settled   chan step.Flight
+	// walk goes through the range, again through the first of the ranges that are put in again.
+	walk, again walk
+	exhausted   bool
+	ended       int
+	settled     chan step.Flight
 }
 
 func (w *window) snapshot() step.WindowState {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	state := w.state
-	state.InFlight, state.Failed = slices.Clone(state.InFlight), slices.Clone(state.Failed)
+	state.InFlight, state.Failed, state.Again = slices.Clone(state.InFlight), slices.Clone(state.Failed), slices.Clone(state.Again)
 	return state
 }
 
@@ -88,29 +88,20 @@ func (w *window) change(change func(state *step.WindowState)) {
 	change(&w.state)
 }
 
-// open looks up the pipeline's timeline. One without a Schedule has the grid of the definition.
+// open looks up the pipeline's timeline.
 func (w *window) open(ctx context.Context) error {
 	definition := w.request.Definition
 	var err error
 	if w.ledger, err = w.activities.warehouse(ctx, definition.Warehouse); err != nil {
 		return err
 	}
-	history, err := gridHistory(ctx, w.ledger, definition.Name)
-	if err != nil {
+	if w.timeline, err = timelineOf(ctx, w.ledger, definition.Name, *definition.Schedule); err != nil {
 		return err
-	}
-	if len(history) > 0 {
-		w.timeline, err = history.Timeline()
-	} else {
-		w.timeline, err = timelineOf(definition)
-	}
-	if err != nil {
-		return retry.PermanentError("BadSchedule", err)
 	}
 	w.first, _ = first(w.timeline.Between(w.request.Range.From, w.request.Range.To))
 	if definition.Schedule.DependsOnPast {
 		// Each run waits for the one before, and would wait for ever after one that fails.
-		w.request.Width, w.request.Newest = 1, false
+		w.request.Width, w.request.Newest = min(w.request.Width, 1), false
 	}
 	w.walk = walk{timeline: w.timeline, within: w.request.Range, newest: w.request.Newest}
 	w.settled = make(chan step.Flight, max(w.request.Width, len(w.state.InFlight))+1)
@@ -135,8 +126,10 @@ func (w *window) hold(ctx context.Context) error {
 		if err := w.fill(ctx, await); err != nil {
 			return err
 		}
-		if w.exhausted && len(w.state.InFlight) == 0 {
+		if idle := len(w.state.InFlight) == 0; idle && w.exhausted {
 			w.change(func(state *step.WindowState) { state.Done = true })
+			return nil
+		} else if idle && w.request.Width == 0 {
 			return nil
 		}
 		if w.ended >= w.request.Chunk || w.stopped(ctx) {

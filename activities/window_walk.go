@@ -9,6 +9,7 @@ import (
 	"github.com/trancheflow/tranche/gaps"
 	"github.com/trancheflow/tranche/interval"
 	"github.com/trancheflow/tranche/step"
+	"github.com/trancheflow/tranche/warehouse"
 )
 
 const (
@@ -31,11 +32,11 @@ type walk struct {
 // lookUp gives intervals, which are in order, their outcomes.
 type lookUp func(intervals []interval.Interval) ([]gaps.Standing, error)
 
-// lookUp reads the outcomes from the ledger.
-func (w *window) lookUp(ctx context.Context) lookUp {
+// outcomesFrom looks them up in the ledger.
+func outcomesFrom(ctx context.Context, ledger *warehouse.Warehouse, pipelineName string) lookUp {
 	return func(intervals []interval.Interval) ([]gaps.Standing, error) {
 		from, to := intervals[0].Start, intervals[len(intervals)-1].Start.Add(time.Second)
-		known := statuses(w.ledger.Statuses(ctx, w.request.Definition.Name, from, to))
+		known := statuses(ledger.Statuses(ctx, pipelineName, from, to))
 		block := make([]gaps.Standing, 0, len(intervals))
 		for at, err := range gaps.Join(slices.Values(intervals), known) {
 			if err != nil {

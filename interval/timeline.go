@@ -93,6 +93,16 @@ func (t *Timeline) StartingAt(start time.Time) (iv Interval, ok bool) {
 	return Interval{}, false
 }
 
+// Owner returns the interval that contains an instant; ok is false when none does.
+func (t *Timeline) Owner(at time.Time) (iv Interval, ok bool) {
+	for _, e := range t.eras {
+		if iv, ok := e.grid.Owner(at); ok && e.owns(iv) {
+			return iv, true
+		}
+	}
+	return Interval{}, false
+}
+
 // LastCompleted returns the newest interval with End <= now; ok is false when none has ended by then.
 func (t *Timeline) LastCompleted(now time.Time) (iv Interval, ok bool) {
 	for i := len(t.eras) - 1; i >= 0; i-- {

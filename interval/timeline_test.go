@@ -16,6 +16,11 @@ func collect(t *testing.T, line *interval.Timeline, from, to string) []string {
 		if at, ok := line.At(iv.End); !ok || at != iv {
 			t.Errorf("At(%s) is %s, %t; want %s", iv.End, at, ok, iv)
 		}
+		for _, within := range []time.Time{iv.Start, iv.End.Add(-time.Second)} {
+			if at, ok := line.Owner(within); !ok || at != iv {
+				t.Errorf("Owner(%s) is %s, %t; want %s", within, at, ok, iv)
+			}
+		}
 		if at, ok := line.StartingAt(iv.Start); !ok || at != iv {
 			t.Errorf("StartingAt(%s) is %s, %t; want %s", iv.Start, at, ok, iv)
 		}

@@ -17,6 +17,25 @@ func GateID(pipelineName string) string { return prefix + "gate/" + pipelineName
 // CatchupID returns the id of the workflow that runs the intervals of a pipeline that Temporal did not start.
 func CatchupID(pipelineName string) string { return prefix + "catchup/" + pipelineName }
 
+// BackfillID returns the id of a backfill's workflow; with an empty short id, what begins the ids of all backfills of
+// a pipeline.
+func BackfillID(pipelineName, short string) string {
+	return prefix + "backfill/" + pipelineName + "/" + short
+}
+
+// ParseBackfillID is the inverse of BackfillID.
+func ParseBackfillID(id string) (pipelineName, short string, ok bool) {
+	rest, ok := strings.CutPrefix(id, prefix+"backfill/")
+	if !ok {
+		return "", "", false
+	}
+	pipelineName, short, ok = strings.Cut(rest, "/")
+	return pipelineName, short, ok && pipelineName != "" && short != "" && !strings.Contains(short, "/")
+}
+
+// PlanID begins the ids of the workflows that say what a backfill of a pipeline would run.
+func PlanID(pipelineName string) string { return prefix + "plan/" + pipelineName }
+
 // ReconcileID returns the id of the Schedule that reconciles the pipelines of a task queue, and begins
 // the ids of its workflows.
 func ReconcileID(taskQueue string) string { return prefix + "reconcile/" + taskQueue }

@@ -10,6 +10,7 @@ import (
 	schedulepb "go.temporal.io/api/schedule/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // pausePatience bounds how long a pause is sent again. Temporal keeps patches in one slot: of those that arrive
@@ -79,4 +80,19 @@ func (s *Schedules) awaitPaused(ctx context.Context, id string, paused bool) (bo
 		case <-ticker.C:
 		}
 	}
+}
+
+// Backfill has Temporal start what the Schedule would have started at the ticks from first to last, both included,
+// all at once: one patch with one request. A Schedule that is paused does it, too.
+func (s *Schedules) Backfill(ctx context.Context, current *Schedule, first, last time.Time) error {
+	_, err := s.temporal.WorkflowService().PatchSchedule(ctx, &workflowservice.PatchScheduleRequest{
+		Namespace: s.temporal.Namespace, ScheduleId: current.ID, RequestId: uuid.NewString(),
+		Patch: &schedulepb.SchedulePatch{BackfillRequest: []*schedulepb.BackfillRequest{{
+			StartTime: timestamppb.New(first), EndTime: timestamppb.New(last), OverlapPolicy: overlap,
+		}}},
+	})
+	if err != nil {
+		return fmt.Errorf("have the Schedule of %s backfilled: %w", current.Pipeline, err)
+	}
+	return nil
 }

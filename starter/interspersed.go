@@ -19,6 +19,9 @@ func interspersed(app *cli.App, args []string) []string {
 	path, rest := args[:1:1], args[1:]
 	for len(rest) > 0 && len(command.Subcommands) > 0 {
 		below := subcommand(command, rest[0])
+		if below == nil && len(command.Flags) > 0 {
+			break // it is a command by itself, too
+		}
 		if below == nil {
 			return args
 		}

@@ -96,7 +96,7 @@ func (p *program) report(ctx context.Context, err error) int {
 func (p *program) app() *cli.App {
 	return &cli.App{
 		Name:                 "starter",
-		Usage:                "Check pipelines, show their data intervals, make their Schedules, start and list runs",
+		Usage:                "Check pipelines, show their data intervals, make their Schedules, start and list runs and backfills",
 		Description:          exitCodeHelp,
 		Writer:               p.out,
 		ErrWriter:            p.talk,
@@ -118,7 +118,7 @@ func (p *program) app() *cli.App {
 func (p *program) commands() []*cli.Command {
 	commands := []*cli.Command{
 		p.validateCommand(), p.renderCommand(), p.intervalsCommand(),
-		p.runCommand(), p.runsCommand(), p.schedulesCommand(), p.setupCommand(),
+		p.runCommand(), p.backfillCommand(), p.runsCommand(), p.schedulesCommand(), p.setupCommand(),
 	}
 	for _, command := range commands {
 		finish(command)

@@ -19,7 +19,9 @@ const (
 	// Of the gate.
 	ActivityGrant = "grant-slots"
 	// Of a backfill.
-	ActivityWindow = "run-window"
+	ActivityWindow     = "run-window"
+	ActivityCancelRuns = "cancel-runs"
+	ActivityPlan       = "plan-backfill"
 	// Of the reconciler and the command line.
 	ActivityGrid      = "look-at-grids"
 	ActivityWatch     = "watch-schedules"

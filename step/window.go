@@ -49,9 +49,12 @@ type WindowRequest struct {
 	Reprocess Reprocess `json:"reprocess"`
 	// Newest runs the newest interval first.
 	Newest bool `json:"newest,omitempty"`
-	// Width is how many runs are open at a time, Chunk after how many that have ended the activity returns.
+	// Width is how many runs are open at a time, Chunk after how many that have ended the activity returns. With a
+	// width of zero nothing is started: those in flight are waited for.
 	Width int `json:"width"`
 	Chunk int `json:"chunk"`
+	// FailFast starts nothing more once an interval has failed.
+	FailFast bool `json:"fail_fast,omitempty"`
 	// State is how far the backfill has come.
 	State WindowState `json:"state"`
 }
@@ -66,11 +69,19 @@ type WindowState struct {
 	// Counts of the intervals that were passed.
 	Counts WindowCounts `json:"counts"`
 	// Failed bounds, by their starts, intervals that ended failed or cancelled; the first FailedRanges of them.
-	Failed []Range `json:"failed,omitempty"`
+	// FailedMore says that there were more.
+	Failed     []Range `json:"failed,omitempty"`
+	FailedMore bool    `json:"failed_more,omitempty"`
+	// Again are ranges that come before the position's turn: of their intervals those are run that are neither
+	// loaded nor accepted. At most FailedRanges.
+	Again []Range `json:"again,omitempty"`
+	// Round counts how often failed intervals were put in again.
+	Round int `json:"round,omitempty"`
 	// Bad is the interval passed last, if it is neither loaded nor accepted; with depends_on_past nothing is
 	// started after it.
 	Bad *interval.Interval `json:"bad,omitempty"`
-	// Blocked is the interval that kept the rest from being started; nil: none did.
+	// Blocked is the interval that kept the rest from being started: it has failed, and the pipeline depends on the
+	// past, or the backfill is to fail fast. Nil: none did.
 	Blocked *interval.Interval `json:"blocked,omitempty"`
 	// Done says that nothing is left to do.
 	Done bool `json:"done,omitempty"`
@@ -82,6 +93,8 @@ type Flight struct {
 	RunID    string            `json:"run_id"`
 	// Again counts how often the interval was taken up again, since what was waited for was no run of it.
 	Again int `json:"again,omitempty"`
+	// Round is, for an interval that was put in again, the round in which it was.
+	Round int `json:"round,omitempty"`
 }
 
 // WindowCounts count intervals. After a worker was lost, those that ended in its last seconds may count as left.
@@ -98,6 +111,9 @@ type WindowCounts struct {
 
 // Passed returns how many intervals are behind.
 func (c WindowCounts) Passed() int64 { return c.Loaded + c.Failed + c.Cancelled + c.Left }
+
+// Ended returns how many of them were waited for.
+func (c WindowCounts) Ended() int64 { return c.Loaded + c.Failed + c.Cancelled }
 
 // FailedRanges bounds WindowState.Failed.
 const FailedRanges = 100
@@ -121,6 +137,28 @@ func (s *WindowState) AddFailed(failed interval.Interval) {
 		s.Failed[at].From = added.From
 	default:
 		s.Failed = slices.Insert(s.Failed, at, added)
-		s.Failed = s.Failed[:min(len(s.Failed), FailedRanges)]
+		if len(s.Failed) > FailedRanges {
+			s.Failed, s.FailedMore = s.Failed[:FailedRanges], true
+		}
 	}
+}
+
+// Retry puts the intervals that have failed so far in again, before the position's turn, and returns how many they
+// are. Where not all of them are known, it is everything between the first of them and the end of what was passed.
+func (s *WindowState) Retry(within Range) int64 {
+	again := s.Counts.Failed + s.Counts.Cancelled
+	if again == 0 || len(s.Failed) == 0 {
+		return 0
+	}
+	ranges := s.Failed
+	if s.FailedMore || len(s.Again)+len(ranges) > FailedRanges {
+		ranges = []Range{within}
+		s.Again = nil
+	}
+	s.Again = append(slices.Clone(s.Again), ranges...)
+	slices.SortFunc(s.Again, func(a, b Range) int { return a.From.Compare(b.From) })
+	s.Counts.Failed, s.Counts.Cancelled = 0, 0
+	s.Failed, s.FailedMore, s.Bad, s.Blocked, s.Done = nil, false, nil, nil, false
+	s.Round++
+	return again
 }

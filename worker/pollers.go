@@ -19,6 +19,9 @@ import (
 // maxHeartbeatThrottle bounds how late a cancel arrives.
 const maxHeartbeatThrottle = 3 * time.Second
 
+// controlHeartbeatThrottle does the same for those that look after runs: somebody waits for a backfill to pause.
+const controlHeartbeatThrottle = time.Second
+
 // controlActivities bounds the activities that move no data. They wait most of the time, and a backfill
 // holds one for as long as it lasts.
 const controlActivities = 500
@@ -52,6 +55,7 @@ func pollersOf(c *cli.Context, temporal *launch.Temporal, steps *activities.Acti
 	work.RegisterWorkflowWithOptions(workflows.Reconcile, workflow.RegisterOptions{Name: workflows.ReconcileType})
 	work.RegisterWorkflowWithOptions(workflows.Backfill, workflow.RegisterOptions{Name: workflows.BackfillType})
 	work.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: launch.NotifyType})
+	work.RegisterWorkflowWithOptions(workflows.Plan, workflow.RegisterOptions{Name: workflows.PlanType})
 	steps.Register(work)
 
 	options.DisableWorkflowWorker = true
@@ -61,6 +65,7 @@ func pollersOf(c *cli.Context, temporal *launch.Temporal, steps *activities.Acti
 	}
 	options.TaskQueueActivitiesPerSecond = 0
 	options.MaxConcurrentActivityExecutionSize = controlActivities
+	options.MaxHeartbeatThrottleInterval = controlHeartbeatThrottle
 	control := p.add(temporal, launch.ControlQueue(queue), options)
 	steps.RegisterControl(control)
 	schedules.New(temporal).Register(control)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	"github.com/trancheflow/tranche/interval"
 	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
@@ -18,8 +16,10 @@ import (
 const BackfillType = "tranche-backfill"
 
 // BackfillVersion is the newest version of a backfill's input that this build understands. It grows when the same
-// input would lead to other commands.
-const BackfillVersion = 1
+// input would lead to other commands. Since 2, a backfill that is cancelled waits for its runs before it ends.
+const BackfillVersion = 2
+
+const versionDrains = 2
 
 // Bounds of the window of a backfill, and of one that catches up, whose width is the pipeline's max_active_runs: its
 // runs wait at the gate, and more of them would only wait there.
@@ -47,10 +47,35 @@ type BackfillInput struct {
 	Newest bool `json:"newest,omitempty"`
 	// Reprocess says which intervals are run; empty is missing.
 	Reprocess step.Reprocess `json:"reprocess,omitempty"`
-	// State is how far it has come, for one that continues as new.
+	// FailFast starts nothing more once an interval has failed; those that are open go on.
+	FailFast bool `json:"fail_fast,omitempty"`
+	// Expected is what the plan has found before the start, for the progress; zero: nobody has looked.
+	Expected step.PlanCounts `json:"expected,omitzero"`
+	// State is how far it has come, for one that continues as new, or that retries what another one left.
 	State step.WindowState `json:"state"`
+	// Paused says that nothing is started until it is resumed.
+	Paused bool `json:"paused,omitempty"`
+	// Cancel is set when it is to end.
+	Cancel *BackfillCancel `json:"cancel,omitempty"`
+	// Begun is when the first of its executions began, Mark where its rate is counted from.
+	Begun time.Time    `json:"begun,omitzero"`
+	Mark  BackfillMark `json:"mark,omitzero"`
 
 	unreadable error
+}
+
+// BackfillCancel says how a backfill is to end.
+type BackfillCancel struct {
+	// Runs says that its open runs are cancelled, too; Asked that they were told so.
+	Runs  bool `json:"runs,omitempty"`
+	Asked bool `json:"asked,omitempty"`
+}
+
+// BackfillMark is a point from which the rate is counted: what was run before, under other conditions, does not count.
+type BackfillMark struct {
+	At time.Time `json:"at"`
+	// Ended is how many runs had ended by then.
+	Ended int64 `json:"ended"`
 }
 
 // UnmarshalJSON decodes strictly, and keeps what this build cannot read as an error, as that of launch.Input does: a
@@ -97,9 +122,11 @@ func (in *BackfillInput) check() error {
 	return fmt.Errorf("reprocess %q is none of %s, %s and %s", in.Reprocess, step.ReprocessMissing, step.ReprocessFailed, step.ReprocessAll)
 }
 
-// width is how many runs are open at a time.
+// width is how many runs are open at a time; zero while nothing is to be started.
 func (in *BackfillInput) width() int {
 	switch {
+	case in.Paused || in.Cancel != nil:
+		return 0
 	case in.Kind == step.Catchup:
 		return min(max(in.Definition.Schedule.MaxActiveRuns, minimumCatchupWindow), maximumCatchupWindow)
 	case in.Window == 0:
@@ -117,26 +144,22 @@ type BackfillResult struct {
 	Reprocess step.Reprocess `json:"reprocess"`
 	step.WindowCounts
 	// FailedRanges bound, by their starts, the intervals that ended failed or cancelled; at most step.FailedRanges.
+	// FailedMore says that there were more.
 	FailedRanges []step.Range `json:"failed_ranges,omitempty"`
+	FailedMore   bool         `json:"failed_more,omitempty"`
 	// Blocked is the interval that kept those after it from being started: it has failed, and the pipeline depends
-	// on the past. Nil: none did.
+	// on the past, or the backfill was to fail fast. Nil: none did.
 	Blocked *interval.Interval `json:"blocked,omitempty"`
 	// Open counts the runs that went on when the backfill was cancelled.
 	Open int `json:"open,omitempty"`
+	// Expected is what the plan had found before the start; NotRun how many of those it never came to.
+	Expected step.PlanCounts `json:"expected,omitzero"`
+	NotRun   int64           `json:"not_run,omitempty"`
+	// Position is how far it came: the next interval would have started there or, newest first, ended.
+	Position time.Time `json:"position,omitzero"`
+	// Note says what else went wrong.
+	Note string `json:"note,omitempty"`
 }
 
-// show sets what an operator sees in the UI.
-func (b *backfill) show(ctx workflow.Context) {
-	state, counts := b.input.State, b.input.State.Counts
-	format := func(at time.Time) string { return at.UTC().Format(time.RFC3339) }
-	text := fmt.Sprintf("**%s** %s → %s · %s · %d at a time\n\n", b.input.Definition.Name, format(b.input.Range.From), format(b.input.Range.To), b.input.Kind, b.width)
-	if !state.Position.IsZero() {
-		text += fmt.Sprintf("Came to %s\n\n", format(state.Position))
-	}
-	if state.Blocked != nil {
-		text += fmt.Sprintf("Nothing is started after %s: it has failed, and the pipeline depends on the past\n\n", state.Blocked)
-	}
-	text += fmt.Sprintf("| started%[1]s | loaded%[1]s | failed%[1]s | cancelled%[1]s | left as they were%[1]s | open |\n| --- | --- | --- | --- | --- | --- |\n", gap)
-	text += fmt.Sprintf("| %d | %d | %d | %d | %d | %d |\n", counts.Started, counts.Loaded, counts.Failed, counts.Cancelled, counts.Left, len(state.InFlight))
-	workflow.SetCurrentDetails(ctx, text)
-}
+// Bad reports whether an interval has failed, was cancelled, or was not come to because of one that has.
+func (r BackfillResult) Bad() bool { return r.Failed+r.Cancelled > 0 || r.Blocked != nil }

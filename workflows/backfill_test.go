@@ -101,27 +101,49 @@ func TestBackfillContinuesAsNew(t *testing.T) {
 	}
 }
 
-// A cancel stops the window, which gives its state back, and the result says what goes on.
+// A cancel stops the window, which gives its state back. A backfill then waits for what is open, and a catchup, or a
+// backfill of an earlier build, ends at once; the result says what goes on.
 func TestBackfillCancelled(t *testing.T) {
 	t.Parallel()
-	windows := 0
-	env := holding(t, func(ctx context.Context, request step.WindowRequest) (step.WindowState, error) {
-		state := step.WindowState{Counts: step.WindowCounts{Started: 5, Loaded: 3}, InFlight: make([]step.Flight, 2)}
-		if windows++; windows == 2 {
-			activity.RecordHeartbeat(ctx, state)
-			<-ctx.Done()
-		}
-		return state, nil
-	})
-	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { env.CancelWorkflow() })
-	env.ExecuteWorkflow(BackfillType, backfillInput(t))
-	var cancelled *temporal.CanceledError
-	if !errors.As(env.GetWorkflowError(), &cancelled) {
-		t.Fatalf("it ends with %v", env.GetWorkflowError())
-	}
-	var result BackfillResult
-	if err := cancelled.Details(&result); err != nil || result.Started != 5 || result.Open != 2 || windows != 2 {
-		t.Errorf("%v %+v", err, result)
+	for name, test := range map[string]struct {
+		change        func(in *BackfillInput)
+		windows, open int
+	}{
+		"backfill": {func(*BackfillInput) {}, 4, 0},
+		"catchup":  {func(in *BackfillInput) { in.Kind = step.Catchup }, 2, 2},
+		"earlier":  {func(in *BackfillInput) { in.Version = 1 }, 2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			windows := 0
+			env := holding(t, func(ctx context.Context, request step.WindowRequest) (step.WindowState, error) {
+				state := step.WindowState{Counts: step.WindowCounts{Started: 5, Loaded: 3}, InFlight: make([]step.Flight, 2)}
+				windows++
+				switch {
+				case windows == 2:
+					activity.RecordHeartbeat(ctx, state)
+					<-ctx.Done()
+				case windows > 2:
+					if request.Width != 0 || len(request.State.InFlight) != 5-windows {
+						t.Errorf("window %d: %d wide, %d in flight", windows, request.Width, len(request.State.InFlight))
+					}
+					state.InFlight = state.InFlight[:4-windows]
+				}
+				return state, nil
+			})
+			env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { env.CancelWorkflow() })
+			input := backfillInput(t)
+			test.change(&input)
+			env.ExecuteWorkflow(BackfillType, input)
+			var cancelled *temporal.CanceledError
+			if !errors.As(env.GetWorkflowError(), &cancelled) {
+				t.Fatalf("it ends with %v", env.GetWorkflowError())
+			}
+			var result BackfillResult
+			if err := cancelled.Details(&result); err != nil || result.Started != 5 || result.Open != test.open || windows != test.windows {
+				t.Errorf("%v %+v after %d windows", err, result, windows)
+			}
+		})
 	}
 }
 
@@ -172,7 +194,7 @@ func TestBackfillReadsStrictly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"version":    strings.Replace(string(good), `"version":1`, `"version":2`, 1),
+		"version":    strings.Replace(string(good), `"version":2`, `"version":3`, 1),
 		"field":      strings.Replace(string(good), `"kind":`, `"kinder":1,"kind":`, 1),
 		"state":      strings.Replace(string(good), `"counts":{`, `"counts":{"lost":1,`, 1),
 		"definition": strings.Replace(string(good), `"pipeline":"orders"`, `"pipeline":"orders","colour":"red"`, 1),
