@@ -76,6 +76,7 @@ func (a *Activities) Register(registry worker.ActivityRegistry) {
 		step.ActivityAskGate:     a.AskGate,
 		step.ActivityReleaseGate: a.ReleaseGate,
 		step.ActivityPast:        a.Past,
+		step.ActivityKept:        a.Kept,
 		step.ActivityWakeNext:    a.WakeNext,
 		step.ActivityLookback:    a.Lookback,
 		step.ActivityHandOver:    a.HandOver,

@@ -37,6 +37,10 @@ type Input struct {
 	// Exempt lets a run that depends on the past begin although the interval before was never run: it is the
 	// first of those that were asked for.
 	Exempt bool `json:"exempt,omitempty"`
+	// FromStep is the step at which the run begins: the steps of pipeline.StepsFrom run, and the others, which
+	// were done before, are kept as they are. Empty: all steps run. A build that does not know it refuses the
+	// input, as it does any field that it does not know.
+	FromStep string `json:"from_step,omitempty"`
 
 	unreadable error
 }

@@ -87,6 +87,8 @@ type Request struct {
 	// Exempt lets a run that depends on the past begin although the interval before was never run; it is for the
 	// first one of a range.
 	Exempt bool
+	// FromStep is the step at which the run begins, and keeps the others; empty: all steps run.
+	FromStep string
 }
 
 // Started is what came of a Request.
@@ -126,11 +128,17 @@ func (t *Temporal) request(r Request, id string) (*workflowservice.StartWorkflow
 	if err != nil {
 		return nil, err
 	}
-	input, err := t.Converter.ToPayloads(Input{Version: Version, Kind: r.Kind, Interval: &r.Interval, Definition: r.Definition, Exempt: r.Exempt})
+	input, err := t.Converter.ToPayloads(Input{
+		Version: Version, Kind: r.Kind, Interval: &r.Interval, Definition: r.Definition, Exempt: r.Exempt, FromStep: r.FromStep,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the definition: %w", err)
 	}
-	metadata, err := t.metadata(Summary(r.Definition.Name, r.Interval, location, r.Kind), r.Definition.Description)
+	summary := Summary(r.Definition.Name, r.Interval, location, r.Kind)
+	if r.FromStep != "" {
+		summary += " from step " + r.FromStep
+	}
+	metadata, err := t.metadata(summary, r.Definition.Description)
 	if err != nil {
 		return nil, err
 	}

@@ -123,6 +123,31 @@ func (p *Pipeline) TopologicalOrder() ([]string, error) {
 	return order, nil
 }
 
+// StepsFrom returns the steps that run when a run begins at the named one: it, all that need it, at whatever
+// distance, and each source that feeds a load among them, since what a source has read does not outlive its run. Such
+// a source does not bring along what else needs it. The names are in the order of TopologicalOrder. The error lists
+// the steps when there is none of this name.
+func (p *Pipeline) StepsFrom(step string) ([]string, error) {
+	order, err := p.TopologicalOrder()
+	if err != nil {
+		return nil, err
+	}
+	if p.Step(step) == nil {
+		return nil, fmt.Errorf("pipeline %q has no step %q: its steps are %s", p.Name, step, strings.Join(order, ", "))
+	}
+	needing, runs := map[string]bool{step: true}, map[string]bool{step: true}
+	for _, name := range order {
+		needing[name] = needing[name] || slices.ContainsFunc(p.Needs(name), func(need string) bool { return needing[need] })
+		if needing[name] {
+			runs[name] = true
+			if load := p.Step(name).Load; load != nil {
+				runs[load.From] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(order, func(name string) bool { return !runs[name] }), nil
+}
+
 // cycles returns one cycle for each group of steps that need each other in a circle, beginning and
 // ending with the same name. The search goes by name, so that the answer does not depend on the
 // order in the file.

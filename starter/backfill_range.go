@@ -22,9 +22,8 @@ func backfillFiles(args []string) (definitions []*pipeline.Pipeline, names []str
 	var paths []string
 	seen := map[string]bool{}
 	for _, arg := range args {
-		_, err := os.Stat(arg)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && isName(arg):
+		case named(arg):
 			if !seen[arg] {
 				names = append(names, arg)
 			}
@@ -51,6 +50,12 @@ func backfillFiles(args []string) (definitions []*pipeline.Pipeline, names []str
 		definitions = append(definitions, definition)
 	}
 	return definitions, names, nil
+}
+
+// named reports whether an argument is the name of a pipeline, since there is no such file.
+func named(arg string) bool {
+	_, err := os.Stat(arg)
+	return errors.Is(err, fs.ErrNotExist) && isName(arg)
 }
 
 // isName tells the name of a pipeline from a file that is not there.

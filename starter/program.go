@@ -118,7 +118,7 @@ func (p *program) app() *cli.App {
 func (p *program) commands() []*cli.Command {
 	commands := []*cli.Command{
 		p.validateCommand(), p.renderCommand(), p.intervalsCommand(),
-		p.runCommand(), p.backfillCommand(), p.runsCommand(), p.schedulesCommand(), p.setupCommand(),
+		p.runCommand(), p.rerunCommand(), p.backfillCommand(), p.runsCommand(), p.schedulesCommand(), p.setupCommand(),
 	}
 	for _, command := range commands {
 		finish(command)

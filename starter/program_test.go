@@ -137,7 +137,12 @@ func TestUsageErrors(t *testing.T) {
 		"render|a|b|--interval|2026-01-01":                                          "exactly one FILE",
 		"render|PIPELINE":                                                           "interval",
 		"runs|a|b":                                                                  "at most one",
-		"setup|now":                                                                 "no arguments",
+		"rerun":                                                                     "exactly one PIPELINE or FILE",
+		"rerun|PIPELINE":                                                            "--interval is missing",
+		"rerun|PIPELINE|--interval|2026-01-01/2026-01-03":                           "`starter backfill` with --reprocess all",
+		"rerun|PIPELINE|--interval|2026-01-01..2026-01-03":                          "`starter backfill` with --reprocess all",
+		"rerun|PIPELINE|--interval|2026-01-01|--definition|old":                     "neither current nor run",
+		"setup|now": "no arguments",
 	} {
 		code, out, talk := command(t, strings.Split(strings.ReplaceAll(args, "PIPELINE", file), "|")...)
 		if code != exitUsage || !strings.Contains(talk, part) || strings.Contains(talk, "\n\n\n") {
@@ -228,7 +233,7 @@ func TestUnreachableTemporal(t *testing.T) {
 	if err := os.WriteFile(file, []byte(goodPipeline), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"run", file, "--interval", "2026-01-15"}, {"runs"}, {"setup"}} {
+	for _, args := range [][]string{{"run", file, "--interval", "2026-01-15"}, {"rerun", file, "--interval", "2026-01-15"}, {"rerun", "orders", "--interval", "2026-01-15"}, {"runs"}, {"setup"}} {
 		code, _, talk := command(t, args...)
 		if code != exitUnreachable || !strings.Contains(talk, "127.0.0.1:1") || !strings.Contains(talk, "--address") {
 			t.Errorf("%v exits %d: %s", args, code, talk)

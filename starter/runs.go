@@ -50,6 +50,14 @@ type started struct {
 	Joined bool   `json:"joined"`
 	Kind   string `json:"kind"`
 	Digest string `json:"digest"`
+	// The next are set by rerun. Definition is where the definition came from: "current", or "run" for that of
+	// the newest run before.
+	Definition string `json:"definition,omitempty"`
+	// FromStep is the step at which the run begins; Kept are the steps that are not run again.
+	FromStep string   `json:"from_step,omitempty"`
+	Kept     []string `json:"kept,omitempty"`
+	// Replaced is the run id of the open run that was cancelled first.
+	Replaced string `json:"replaced,omitempty"`
 	// Outcome, Error and Result are set with --wait.
 	Outcome string               `json:"outcome,omitempty"`
 	Error   string               `json:"error,omitempty"`
@@ -127,15 +135,19 @@ func (p *program) takeOver(ctx context.Context, o *online, definition *pipeline.
 }
 
 func (p *program) startAndReport(c *cli.Context, o *online, definition *pipeline.Pipeline, owned interval.Interval) error {
-	ctx := c.Context
-	handle, report, err := p.start(ctx, o, definition, owned)
+	handle, report, err := p.start(c.Context, o, definition, owned)
 	if err != nil {
 		return err
 	}
-	asJSON := c.Bool("json")
-	if !asJSON {
+	if !c.Bool("json") {
 		fmt.Fprintln(p.talk, describeStart(report, definition.Digest))
 	}
+	return p.afterStart(c, o, definition, handle, report)
+}
+
+// afterStart tells of workers that are missing, and waits for a run if it is to.
+func (p *program) afterStart(c *cli.Context, o *online, definition *pipeline.Pipeline, handle client.WorkflowRun, report started) error {
+	ctx, asJSON := c.Context, c.Bool("json")
 	served, err := o.hasWorkers(ctx, definition.TaskQueue)
 	if err != nil {
 		fmt.Fprintf(p.talk, "starter: %v\n", err)
@@ -214,11 +226,16 @@ func (p *program) start(ctx context.Context, o *online, definition *pipeline.Pip
 		return p.join(ctx, o, report)
 	}
 	report.RunID = came.RunID
+	p.noteAttributes(ctx, o)
+	return o.GetWorkflow(ctx, report.WorkflowID, report.RunID), report, nil
+}
+
+// noteAttributes tells of search attributes that the namespace lacks.
+func (p *program) noteAttributes(ctx context.Context, o *online) {
 	if _, missing, err := o.Usable(ctx); err == nil && len(missing) > 0 {
 		fmt.Fprintf(p.talk, "namespace %s lacks the search attributes %s: `starter setup` adds them; until then runs are listed without\n",
 			o.Namespace, strings.Join(missing, ", "))
 	}
-	return o.GetWorkflow(ctx, report.WorkflowID, report.RunID), report, nil
 }
 
 // join finds out whose the open run is.

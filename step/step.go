@@ -176,7 +176,8 @@ type Outcome struct {
 	Outcome string `json:"outcome"`
 	// Kind of the run.
 	Kind Kind `json:"kind"`
-	// Reason is, for an outcome other than loaded, the type of the error and its text.
+	// Reason is, for an outcome other than loaded, the type of the error and its text; for a run that began at
+	// a later step, what it kept.
 	Reason string `json:"reason,omitempty"`
 	// Started is when the run's first step was scheduled.
 	Started time.Time `json:"started"`

@@ -40,6 +40,12 @@ func TestRecordHistories(t *testing.T) {
 		"loaded": func(w *world, a *api) report {
 			return w.run(w.orders(), "2026-01-15", 0)
 		},
+		"from-step": func(w *world, a *api) report {
+			file := w.chain("chain.yaml", "seconds")
+			w.run(file, "2026-01-15", 0)
+			r, _ := w.rerun(file, "2026-01-15", 0, "--from-step", "load2")
+			return r
+		},
 		"failed": func(w *world, a *api) report {
 			a.intercept(answer404)
 			return w.run(w.orders(), "2026-01-15", 5)

@@ -91,13 +91,19 @@ func (w *Warehouse) Receipts(ctx context.Context, q Query) ([]Receipt, error) {
 	var receipts []Receipt
 	err := w.read(ctx, "receipts", receiptColumns, q, func(scan func(dest ...any) error) error {
 		var r Receipt
-		err := scan(&r.Pipeline, &r.Step, &r.Table, &r.Scope, &r.Disposition, &r.Interval.Start, &r.Interval.End, &r.WorkflowID, &r.RunID, &r.Attempt,
-			&r.Fence, &r.Digest, &r.Read, &r.Deleted, &r.Inserted, &r.Dropped, &r.Duplicates, &r.Stale, &r.Unchanged, &r.Checksum, &r.LoadedAt)
-		utc(&r.Interval.Start, &r.Interval.End, &r.LoadedAt)
+		err := r.scan(scan)
 		receipts = append(receipts, r)
 		return err
 	})
 	return receipts, err
+}
+
+// scan reads the receiptColumns.
+func (r *Receipt) scan(scan func(dest ...any) error) error {
+	err := scan(&r.Pipeline, &r.Step, &r.Table, &r.Scope, &r.Disposition, &r.Interval.Start, &r.Interval.End, &r.WorkflowID, &r.RunID, &r.Attempt,
+		&r.Fence, &r.Digest, &r.Read, &r.Deleted, &r.Inserted, &r.Dropped, &r.Duplicates, &r.Stale, &r.Unchanged, &r.Checksum, &r.LoadedAt)
+	utc(&r.Interval.Start, &r.Interval.End, &r.LoadedAt)
+	return err
 }
 
 func utc(times ...*time.Time) {

@@ -25,6 +25,8 @@ const (
 	StateFailed    State = "failed"
 	StateSkipped   State = "skipped"
 	StateCancelled State = "cancelled"
+	// StateKept is that of a step which was done by an earlier run, and is not run again.
+	StateKept State = "kept"
 )
 
 func (s State) final() bool {
@@ -73,6 +75,9 @@ type run struct {
 	note string
 	// seat is under which name the run has asked for a slot; nil: it has not.
 	seat *step.Seat
+	// kept says of the loads that are not run again when they were done, and keptDigest by which definition the
+	// oldest of them was that another definition did; empty: none was.
+	kept, keptDigest string
 }
 
 func newRun(ctx workflow.Context, input launch.Input, owned interval.Interval, order []string) *run {
@@ -153,6 +158,9 @@ func (r *run) bound(ctx, steps workflow.Context, stop workflow.CancelFunc) {
 
 // runNode waits for what a step needs, runs it, and returns an error if that fails the run.
 func (r *run) runNode(ctx workflow.Context, n *node) error {
+	if n.report.State == StateKept {
+		return nil
+	}
 	err := workflow.Await(ctx, func() bool {
 		for _, need := range n.needs {
 			if !r.nodes[need].report.State.final() {
@@ -216,7 +224,7 @@ func (n *node) finish(done *step.Done) {
 func (r *run) failedLoad() error {
 	for _, name := range r.order {
 		n := r.nodes[name]
-		if n.definition.Load != nil && n.report.State != StateDone {
+		if n.definition.Load != nil && n.report.State != StateDone && n.report.State != StateKept {
 			return temporal.NewNonRetryableApplicationError(
 				fmt.Sprintf("load %s was %s: %s", name, n.report.State, n.report.Note), ErrorLoadFailed, nil)
 		}

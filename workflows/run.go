@@ -40,6 +40,8 @@ const (
 	ErrorLoadFailed  = "LoadFailed"
 	ErrorWaitTooLong = "WaitTooLong"
 	ErrorHandedOver  = "HandedOverRunFailed"
+	ErrorUnknownStep = "UnknownStep"
+	ErrorNotLoaded   = "NotLoaded"
 )
 
 // versionWaiting is the version of the input since which a run waits for its turn.
@@ -69,6 +71,10 @@ func Run(ctx workflow.Context, input launch.Input) (RunResult, error) {
 	}
 	r := newRun(ctx, input, owned, order)
 	r.show(ctx)
+	if err := r.keep(ctx); err != nil {
+		// Nothing has changed: what the ledger says of the interval still holds.
+		return RunResult{}, r.failed(err, RunResult{})
+	}
 	failure := r.begin(ctx)
 	if failure == nil {
 		failure = r.runSteps(ctx)
@@ -130,11 +136,17 @@ func (r *run) record(ctx workflow.Context, outcome string, failure error) (recor
 		// The server's time, which also grows when an older run is reset and ends again.
 		Fence: workflow.Now(ctx).UnixMicro(),
 	}
-	if failure != nil {
+	switch {
+	case failure != nil:
 		input.Reason = reason(failure)
+	case r.input.FromStep != "":
+		input.Reason = r.partly()
+		if r.keptDigest != "" {
+			input.Digest = r.keptDigest // the rows do not all follow from this run's definition
+		}
 	}
 	for _, name := range r.order {
-		if r.nodes[name].definition.HTTP != nil {
+		if n := r.nodes[name]; n.definition.HTTP != nil && n.report.State != StateKept {
 			input.Staged = append(input.Staged, name)
 		}
 	}
