@@ -218,7 +218,12 @@ type report struct {
 			State    string `json:"state"`
 			Attempts int    `json:"attempts"`
 			Note     string `json:"note"`
-			Receipt  *struct {
+			Waited   *struct {
+				Times int      `json:"times"`
+				Total string   `json:"total"`
+				Shown []string `json:"shown"`
+			} `json:"waited"`
+			Receipt *struct {
 				Inserted int64 `json:"inserted"`
 				Deleted  int64 `json:"deleted"`
 				Dropped  int64 `json:"dropped"`

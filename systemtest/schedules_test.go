@@ -326,12 +326,6 @@ func (w *world) stateful() (kill, restart func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	dialled, err := client.DialContext(w.ctx, client.Options{HostPort: server.Ready.Address, Logger: quiet{}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(dialled.Close)
-	w.temporal = dialled
 	return func() { server.Kill() }, func() { server = w.onServer("--port", port, "--db-filename", state) }
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 
 	"github.com/trancheflow/tranche/systemtest/stack"
 	"github.com/trancheflow/tranche/warehouse"
@@ -28,6 +29,10 @@ func (w *world) onServer(args ...string) *stack.Process {
 	}
 	w.t.Cleanup(server.Kill)
 	w.environment = stack.Environment("TEMPORAL_ADDRESS="+server.Ready.Address, "API_TOKEN="+apiToken, "WAREHOUSE="+w.config.DSN)
+	if w.temporal, err = client.NewLazyClient(client.Options{HostPort: server.Ready.Address, Logger: quiet{}}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(w.temporal.Close)
 	return server
 }
 

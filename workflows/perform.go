@@ -96,11 +96,12 @@ func (r *run) execute(ctx workflow.Context, n *node, source *node) (*step.Done, 
 		}
 		input.Used += result.Wait.Used
 		input.Throttled = result.Wait.Throttled
-		input.Waited, n.report.Waited = result.Wait.Waited, result.Wait.Waited
+		n.report.Attempts = input.Used
 		reason = result.Wait.Reason
 		if err := r.wait(ctx, n, result.Wait, closeBy); err != nil {
 			return nil, "", err
 		}
+		input.Waited, n.report.Waited = result.Wait.Waited, result.Wait.Waited
 	}
 }
 
