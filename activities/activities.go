@@ -102,6 +102,7 @@ func (a *Activities) RegisterControl(registry worker.ActivityRegistry) {
 		step.ActivityGrid:      a.Grid,
 		step.ActivityReconcile: a.Reconcile,
 		step.ActivityWindow:    a.Window,
+		step.ActivityStanding:  a.Standing,
 
 		step.ActivityPlan:       a.Plan,
 		step.ActivityCancelRuns: a.CancelRuns,

@@ -174,7 +174,7 @@ func (a *Activities) recordOutcome(ctx context.Context, outcome step.Outcome) (s
 	recorded, err := opened.RecordOutcome(ctx, warehouse.Outcome{
 		Pipeline: outcome.Pipeline, Interval: outcome.Interval, Status: outcome.Outcome, Kind: string(outcome.Kind),
 		WorkflowID: execution.ID, RunID: execution.RunID, Fence: outcome.Fence,
-		Digest: outcome.Digest, Note: outcome.Reason,
+		Digest: outcome.Digest, Note: outcome.Reason, StartedAt: outcome.Started, Attempts: outcome.Attempts,
 	})
 	if err != nil {
 		return step.Recorded{}, err

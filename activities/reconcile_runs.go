@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/trancheflow/tranche/interval"
@@ -62,10 +63,13 @@ type execution struct {
 	// known says that there is one.
 	known, open bool
 	// ours is a run of Tranche, and no other workflow that took the id.
-	ours         bool
-	id, runID    string
-	status       enums.WorkflowExecutionStatus
-	closed       time.Time
+	ours      bool
+	id, runID string
+	status    enums.WorkflowExecutionStatus
+	// started is when it was started, closed when it ended.
+	started, closed time.Time
+	// atWork says that a step has been taken up by a worker, or is between two attempts.
+	atWork       bool
 	kind, digest string
 }
 
@@ -80,9 +84,20 @@ func (a *Activities) newest(ctx context.Context, id string) (execution, error) {
 	info := described.RawResponse.GetWorkflowExecutionInfo()
 	return execution{
 		known: true, open: isOpen(info.GetStatus()), ours: info.GetType().GetName() == launch.RunType,
-		id: id, runID: info.GetExecution().GetRunId(), status: info.GetStatus(), closed: info.GetCloseTime().AsTime(),
-		kind: launch.MemoText(info.GetMemo(), launch.MemoKind), digest: launch.MemoText(info.GetMemo(), launch.MemoDigest),
+		id: id, runID: info.GetExecution().GetRunId(), status: info.GetStatus(), started: info.GetStartTime().AsTime(), closed: info.GetCloseTime().AsTime(),
+		atWork: hasWork(described.RawResponse.GetPendingActivities()),
+		kind:   launch.MemoText(info.GetMemo(), launch.MemoKind), digest: launch.MemoText(info.GetMemo(), launch.MemoDigest),
 	}, nil
+}
+
+// hasWork reports whether one of the activities that are open was taken up by a worker.
+func hasWork(pending []*workflow.PendingActivityInfo) bool {
+	for _, one := range pending {
+		if one.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED || one.GetAttempt() > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // closing is what a closer look at an interval that has no outcome has found.

@@ -66,6 +66,8 @@ type Status struct {
 	Interval interval.Interval
 	// Status is an outcome: loaded, failed, cancelled or accepted.
 	Status string
+	// Digest of the definition that led to it; empty when it is not known.
+	Digest string
 }
 
 // Ledger gives what is known of the intervals whose start lies in [from, to), each in the order of start and end.
@@ -206,19 +208,19 @@ func (p *Plan) isLate(r Request, at Standing) bool {
 
 // count adds an interval to what it counts for.
 func (p *Plan) count(at Standing, open, recent bool, before Standing, edits *edits) {
-	switch {
-	case open:
+	switch at.state(open, recent) {
+	case step.StateOpen:
 		p.Open++
-	case at.Status == step.OutcomeLoaded:
+	case step.StateLoaded:
 		p.Loaded++
-	case at.Status == step.OutcomeAccepted:
+	case step.StateAccepted:
 		p.Accepted++
-	case at.Status != "":
+	default:
 		p.Failed++
-	case recent:
+	case step.StateDue:
 		p.Recent++
 		p.deferred = p.deferred || p.newest.last() == before.Interval && !before.Interval.IsZero()
-	default:
+	case step.StateMissing:
 		if p.Missing == 0 && before.hasFailed() {
 			p.blocked = before.Interval
 		}

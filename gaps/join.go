@@ -27,7 +27,7 @@ func Join(intervals iter.Seq[interval.Interval], statuses iter.Seq2[Status, erro
 			}
 			at := Standing{Interval: iv}
 			if more && err == nil && compare(status.Interval, iv) == 0 {
-				at.Status = status.Status
+				at = Standing(status)
 			}
 			if more && err != nil {
 				yield(at, err)

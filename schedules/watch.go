@@ -57,6 +57,11 @@ func (s *Schedule) TaskQueue() string {
 	return s.Current.GetAction().GetStartWorkflow().GetTaskQueue().GetName()
 }
 
+// Written returns when the Schedule was created, and when its definition was last written, by the server's clock.
+func (s *Schedule) Written() (created, updated time.Time) {
+	return s.Info.GetCreateTime().AsTime(), s.appliedAt()
+}
+
 func (s *Schedules) watched(ctx context.Context, found *Schedule) step.Watched {
 	w := step.Watched{
 		Pipeline: found.Pipeline, Paused: found.Paused(), Note: found.Notes(),

@@ -22,12 +22,14 @@ const (
 	exitInvalid     = 3   // a pipeline file is wrong
 	exitUnreachable = 4   // Temporal or its workers cannot be reached
 	exitRunFailed   = 5   // a run that was waited for failed
+	exitGaps        = 6   // gaps were found
 	exitChanges     = 7   // a plan has changes
 	exitInterrupted = 130 // interrupted by a signal
 )
 
 const exitCodeHelp = `Exit codes: 0 done, 1 failed, 2 usage, 3 invalid pipeline, 4 Temporal or its
-workers not reachable, 5 a run failed, 7 a plan has changes, 130 interrupted.`
+workers not reachable, 5 a run failed, 6 gaps found, 7 a plan has changes,
+130 interrupted.`
 
 // codedError carries the exit code that an error stands for.
 type codedError struct {
@@ -118,7 +120,8 @@ func (p *program) app() *cli.App {
 func (p *program) commands() []*cli.Command {
 	commands := []*cli.Command{
 		p.validateCommand(), p.renderCommand(), p.intervalsCommand(),
-		p.runCommand(), p.rerunCommand(), p.backfillCommand(), p.runsCommand(), p.schedulesCommand(), p.setupCommand(),
+		p.runCommand(), p.rerunCommand(), p.backfillCommand(), p.runsCommand(), p.statusCommand(), p.gapsCommand(), p.schedulesCommand(),
+		p.setupCommand(),
 	}
 	for _, command := range commands {
 		finish(command)

@@ -27,6 +27,7 @@ const (
 	ActivityWatch     = "watch-schedules"
 	ActivityReconcile = "reconcile"
 	ActivityCatchup   = "start-catchup"
+	ActivityStanding  = "look-at-intervals"
 )
 
 // WatchRequest says which Schedules the reconciler looks at.

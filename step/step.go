@@ -186,6 +186,8 @@ type Outcome struct {
 	Fence int64 `json:"fence"`
 	// Rows written by all loads.
 	Rows int64 `json:"rows"`
+	// Attempts is the greatest number that one of the steps took.
+	Attempts int `json:"attempts,omitempty"`
 	// Staged names the steps whose staged rows nobody will read any more.
 	Staged []string `json:"staged,omitempty"`
 }

@@ -2,6 +2,7 @@ package warehouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -40,20 +41,67 @@ func (w *Warehouse) Checksum(ctx context.Context, table string, columns []pipeli
 	return total.rows, total.String(), nil
 }
 
+// Rows returns the number of rows that are stored in a slice; a nil one is the whole table. A table that is not there
+// has none.
+func (w *Warehouse) Rows(ctx context.Context, table string, columns []pipeline.Column, slice *Slice) (int64, error) {
+	j := &job{w: w, req: LoadRequest{Load: &pipeline.Load{Table: table, Disposition: pipeline.DispositionReplace}}}
+	rows, err := j.count(ctx, columns, slice)
+	if err != nil {
+		return 0, fmt.Errorf("count the rows of %s: %w", table, err)
+	}
+	return rows, nil
+}
+
+// TableKey returns how receipts name the part of a table that a load owns.
+func (w *Warehouse) TableKey(ctx context.Context, load *pipeline.Load) (table, scope string, err error) {
+	j := &job{w: w, req: LoadRequest{Load: load}}
+	if j.table, err = w.db.split(load.Table); err == nil {
+		err = j.locate(ctx)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("look for table %s: %w", load.Table, err)
+	}
+	return j.table.String(), j.scopeKey(), nil
+}
+
+// locate gives the table its schema.
+func (j *job) locate(ctx context.Context) error {
+	s, err := j.w.db.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.release()
+	shape, err := s.describe(ctx, j.table)
+	if err != nil || shape == nil {
+		return errors.Join(err, j.resolve(ctx, s))
+	}
+	j.table = shape.name
+	return nil
+}
+
+func (j *job) count(ctx context.Context, columns []pipeline.Column, slice *Slice) (rows int64, err error) {
+	if err := j.planSlice(columns, slice); err != nil {
+		return 0, err
+	}
+	s, err := j.w.db.acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer s.release()
+	shape, err := s.describe(ctx, j.table)
+	if err != nil || shape == nil {
+		return 0, err
+	}
+	where, args := j.sliceWhere()
+	err = s.query(ctx, "select count(*) from "+j.table.quoted()+" where "+where, args, func(scan func(dest ...any) error) error {
+		return scan(&rows)
+	})
+	return rows, err
+}
+
 func (j *job) audit(ctx context.Context, columns []pipeline.Column, slice *Slice) (checksum, error) {
-	var err error
-	if j.columns, err = compile(columns); err != nil {
+	if err := j.planSlice(columns, slice); err != nil {
 		return checksum{}, err
-	}
-	if j.table, err = j.w.db.split(j.req.Load.Table); err != nil {
-		return checksum{}, err
-	}
-	if slice != nil {
-		j.req.Interval, j.req.Location = slice.Interval, slice.Location
-		j.req.Load.Scope, j.req.Load.TimeColumn, j.req.Load.Disposition = slice.Scope, slice.TimeColumn, pipeline.DispositionDeleteInsert
-		if err := j.planScopeAndTime(); err != nil {
-			return checksum{}, err
-		}
 	}
 	s, err := j.w.db.acquire(ctx)
 	if err != nil {
@@ -64,7 +112,16 @@ func (j *job) audit(ctx context.Context, columns []pipeline.Column, slice *Slice
 	return j.sumOf(ctx, s, j.table.quoted(), where, args)
 }
 
-func (j *job) planScopeAndTime() error {
+func (j *job) planSlice(columns []pipeline.Column, slice *Slice) error {
+	var err error
+	if j.columns, err = compile(columns); err != nil {
+		return err
+	}
+	if j.table, err = j.w.db.split(j.req.Load.Table); err != nil || slice == nil {
+		return err
+	}
+	j.req.Interval, j.req.Location = slice.Interval, slice.Location
+	j.req.Load.Scope, j.req.Load.TimeColumn, j.req.Load.Disposition = slice.Scope, slice.TimeColumn, pipeline.DispositionDeleteInsert
 	if err := j.planScope(); err != nil {
 		return err
 	}

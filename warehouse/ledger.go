@@ -49,13 +49,14 @@ func (w *Warehouse) recordOutcome(ctx context.Context, s session, o Outcome) (Re
 		return Recorded{}, err
 	}
 	n, err := s.exec(ctx, `insert into `+w.db.ledger("outcomes")+` as old
-		(pipeline, interval_start, interval_end, status, kind, workflow_id, run_id, fence, digest, note, recorded_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		(pipeline, interval_start, interval_end, status, kind, workflow_id, run_id, fence, digest, note, recorded_at, started_at, attempts)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 		on conflict (pipeline, interval_start, interval_end) do update set
 		status = excluded.status, kind = excluded.kind, workflow_id = excluded.workflow_id, run_id = excluded.run_id,
-		fence = excluded.fence, digest = excluded.digest, note = excluded.note, recorded_at = excluded.recorded_at
+		fence = excluded.fence, digest = excluded.digest, note = excluded.note, recorded_at = excluded.recorded_at,
+		started_at = excluded.started_at, attempts = excluded.attempts
 		where old.fence <= excluded.fence`,
-		o.Pipeline, o.Interval.Start.UTC(), o.Interval.End.UTC(), o.Status, o.Kind, o.WorkflowID, o.RunID, o.Fence, o.Digest, o.Note, o.RecordedAt.UTC())
+		o.Pipeline, o.Interval.Start.UTC(), o.Interval.End.UTC(), o.Status, o.Kind, o.WorkflowID, o.RunID, o.Fence, o.Digest, o.Note, o.RecordedAt.UTC(), orNull(o.StartedAt), int64(o.Attempts))
 	if err != nil {
 		return Recorded{}, err
 	}
@@ -71,10 +72,16 @@ func (w *Warehouse) recordOutcome(ctx context.Context, s session, o Outcome) (Re
 // Outcomes returns the outcomes that the query selects.
 func (w *Warehouse) Outcomes(ctx context.Context, q Query) ([]Outcome, error) {
 	var outcomes []Outcome
-	err := w.read(ctx, "outcomes", `pipeline, interval_start, interval_end, status, kind, workflow_id, run_id, fence, digest, note, recorded_at`, q,
+	err := w.read(ctx, "outcomes", `pipeline, interval_start, interval_end, status, kind, workflow_id, run_id, fence, digest, note, recorded_at, started_at, attempts`, q,
 		func(scan func(dest ...any) error) error {
 			var o Outcome
-			err := scan(&o.Pipeline, &o.Interval.Start, &o.Interval.End, &o.Status, &o.Kind, &o.WorkflowID, &o.RunID, &o.Fence, &o.Digest, &o.Note, &o.RecordedAt)
+			var started *time.Time
+			var attempts int64
+			err := scan(&o.Pipeline, &o.Interval.Start, &o.Interval.End, &o.Status, &o.Kind, &o.WorkflowID, &o.RunID, &o.Fence, &o.Digest, &o.Note, &o.RecordedAt, &started, &attempts)
+			if started != nil {
+				o.StartedAt = started.UTC()
+			}
+			o.Attempts = int(attempts)
 			utc(&o.Interval.Start, &o.Interval.End, &o.RecordedAt)
 			outcomes = append(outcomes, o)
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/trancheflow/tranche/interval"
@@ -14,6 +15,8 @@ type Status struct {
 	Interval interval.Interval
 	// Status is one of the outcomes.
 	Status string
+	// Digest is that of the run's definition; empty when it is not known.
+	Digest string
 }
 
 // statusPage is how many entries are read at a time, each page in a session of its own.
@@ -24,8 +27,9 @@ const statusPage = 5000
 // error ends the sequence.
 func (w *Warehouse) Statuses(ctx context.Context, pipelineName string, from, to time.Time) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
-		err := w.pages(ctx, "outcomes", "status", "pipeline = $1", []any{pipelineName}, from, to, func(iv interval.Interval, status string) bool {
-			return yield(Status{Interval: iv, Status: status}, nil)
+		err := w.pages(ctx, "outcomes", "status || ' ' || digest", "pipeline = $1", []any{pipelineName}, from, to, func(iv interval.Interval, status string) bool {
+			status, digest, _ := strings.Cut(status, " ")
+			return yield(Status{Interval: iv, Status: status, Digest: digest}, nil)
 		})
 		if err != nil {
 			yield(Status{}, fmt.Errorf("read outcomes of %s: %w", pipelineName, err))

@@ -30,13 +30,13 @@ func TestStatusesAndNoticed(t *testing.T) {
 			day(3): warehouse.OutcomeFailed, day(1): warehouse.OutcomeLoaded, day(2): warehouse.OutcomeAccepted, short: warehouse.OutcomeCancelled,
 		} {
 			for _, name := range []string{"orders", "order"} {
-				if _, err := b.RecordOutcome(t.Context(), warehouse.Outcome{Pipeline: name, Interval: iv, Status: status}); err != nil {
+				if _, err := b.RecordOutcome(t.Context(), warehouse.Outcome{Pipeline: name, Interval: iv, Status: status, Digest: "d1"}); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		got := collect(t, b.Statuses(t.Context(), "orders", time.Time{}, time.Time{}))
-		want := []warehouse.Status{{day(1), "loaded"}, {short, "cancelled"}, {day(2), "accepted"}, {day(3), "failed"}}
+		want := []warehouse.Status{{day(1), "loaded", "d1"}, {short, "cancelled", "d1"}, {day(2), "accepted", "d1"}, {day(3), "failed", "d1"}}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%v\nwant %v", got, want)
 		}
@@ -68,10 +68,10 @@ func TestStatusesAndNoticed(t *testing.T) {
 func TestStatusesOfManyPages(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {
 		const total = 12_000
-		insert := `insert into tranche.outcomes select 'orders', timestamptz '2026-01-01 00:00+00' + n * interval '1 minute', timestamptz '2026-01-01 00:01+00' + n * interval '1 minute',
+		insert := `insert into tranche.outcomes (pipeline, interval_start, interval_end, status, kind, workflow_id, run_id, fence, digest, note, recorded_at) select 'orders', timestamptz '2026-01-01 00:00+00' + n * interval '1 minute', timestamptz '2026-01-01 00:01+00' + n * interval '1 minute',
 			'loaded', '', '', '', 0, '', '', now() from generate_series(0, 11999) n`
 		if b.config.Driver == warehouse.DriverSQLite {
-			insert = `insert into tranche_outcomes select 'orders', strftime('%Y-%m-%dT%H:%M:%S', 1767225600 + value * 60, 'unixepoch') || '.000000Z',
+			insert = `insert into tranche_outcomes (pipeline, interval_start, interval_end, status, kind, workflow_id, run_id, fence, digest, note, recorded_at) select 'orders', strftime('%Y-%m-%dT%H:%M:%S', 1767225600 + value * 60, 'unixepoch') || '.000000Z',
 				strftime('%Y-%m-%dT%H:%M:%S', 1767225660 + value * 60, 'unixepoch') || '.000000Z', 'loaded', '', '', '', 0, '', '', '2026-01-01T00:00:00.000000Z'
 				from (with recursive n(value) as (select 0 union all select value + 1 from n where value < 11999) select value from n)`
 		}

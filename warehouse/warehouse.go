@@ -207,6 +207,10 @@ type Outcome struct {
 	// It must not hold a row's values.
 	Note       string    `json:"note,omitempty"`
 	RecordedAt time.Time `json:"recorded_at"`
+	// StartedAt is when the run's first step was scheduled; zero: not known.
+	StartedAt time.Time `json:"started_at,omitzero"`
+	// Attempts is the greatest number that one of its steps took; zero: not known.
+	Attempts int `json:"attempts,omitempty"`
 }
 
 // Query selects receipts or outcomes of a pipeline by the start of their interval, oldest first.

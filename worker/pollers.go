@@ -52,6 +52,7 @@ func pollersOf(c *cli.Context, temporal *launch.Temporal, steps *activities.Acti
 	work.RegisterWorkflowWithOptions(workflows.Run, workflow.RegisterOptions{Name: launch.RunType})
 	work.RegisterWorkflowWithOptions(workflows.Gate, workflow.RegisterOptions{Name: launch.GateType})
 	work.RegisterWorkflowWithOptions(workflows.Ledger, workflow.RegisterOptions{Name: workflows.LedgerType})
+	work.RegisterWorkflowWithOptions(workflows.Standing, workflow.RegisterOptions{Name: workflows.StandingType})
 	work.RegisterWorkflowWithOptions(workflows.Reconcile, workflow.RegisterOptions{Name: workflows.ReconcileType})
 	work.RegisterWorkflowWithOptions(workflows.Backfill, workflow.RegisterOptions{Name: workflows.BackfillType})
 	work.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: launch.NotifyType})

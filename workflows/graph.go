@@ -242,6 +242,15 @@ func (r *run) rowsLoaded() int64 {
 	return rows
 }
 
+// mostAttempts returns the greatest number of attempts that a step took.
+func (r *run) mostAttempts() int {
+	most := 0
+	for _, name := range r.order {
+		most = max(most, r.nodes[name].report.Attempts)
+	}
+	return most
+}
+
 func (r *run) reports() []StepReport {
 	reports := make([]StepReport, 0, len(r.order))
 	for _, name := range r.order {

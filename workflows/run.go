@@ -132,7 +132,7 @@ func (r *run) record(ctx workflow.Context, outcome string, failure error) (recor
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	input := step.Outcome{
-		Owner: r.owner, Outcome: outcome, Kind: r.input.Kind, Started: r.started, Rows: r.rowsLoaded(),
+		Owner: r.owner, Outcome: outcome, Kind: r.input.Kind, Started: r.started, Rows: r.rowsLoaded(), Attempts: r.mostAttempts(),
 		// The server's time, which also grows when an older run is reset and ends again.
 		Fence: workflow.Now(ctx).UnixMicro(),
 	}

@@ -1,0 +1,3 @@
+alter table tranche.outcomes
+    add column started_at timestamptz,
+    add column attempts bigint not null default 0;
