@@ -130,9 +130,11 @@ func (h herald) closing(ctx context.Context, ledger *warehouse.Warehouse, iv int
 	if !silent || c.outcome != "" && (!newest || written.RunID == found.runID || written.Fence >= found.closed.UnixMicro()) {
 		return c, nil
 	}
-	if c.note, err = a.whyClosed(ctx, found); err != nil {
+	last, err := a.lastEvent(ctx, found)
+	if err != nil || c.outcome != "" && refused(last) {
 		return c, err
 	}
+	c.note = a.whyClosed(found, last)
 	c.outcome, c.booked = warehouse.OutcomeFailed, true
 	if found.status == enums.WORKFLOW_EXECUTION_STATUS_CANCELED {
 		c.outcome = warehouse.OutcomeCancelled
@@ -161,24 +163,42 @@ func outcomeRow(ctx context.Context, ledger *warehouse.Warehouse, pipelineName s
 // closeNoteLimit bounds the words of the last event of a run, in bytes.
 const closeNoteLimit = 500
 
-// whyClosed says in a sentence how a run has ended.
-func (a *Activities) whyClosed(ctx context.Context, e execution) (string, error) {
+// lastEvent returns the event with which a run has ended; nil when Temporal does not have it any more.
+func (a *Activities) lastEvent(ctx context.Context, e execution) (*history.HistoryEvent, error) {
 	events := a.temporal.GetWorkflowHistory(ctx, e.id, e.runID, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	if !events.HasNext() {
-		return e.status.String(), nil
+		return nil, nil
 	}
 	last, err := events.Next()
 	if gone(err) {
-		return e.status.String(), nil
+		return nil, nil
 	}
 	if err != nil {
-		return "", temporalError(fmt.Errorf("read how %s has ended: %w", e.id, err))
+		return nil, temporalError(fmt.Errorf("read how %s has ended: %w", e.id, err))
+	}
+	return last, nil
+}
+
+// refused reports whether a run has ended before it changed anything, since it was to keep what was not there.
+func refused(last *history.HistoryEvent) bool {
+	switch last.GetWorkflowExecutionFailedEventAttributes().GetFailure().GetApplicationFailureInfo().GetType() {
+	case step.ErrorNotLoaded, step.ErrorUnknownStep:
+		return true
+	default:
+		return false
+	}
+}
+
+// whyClosed says in a sentence how a run has ended.
+func (a *Activities) whyClosed(e execution, last *history.HistoryEvent) string {
+	if last == nil {
+		return e.status.String()
 	}
 	note := a.connections.Mask(closeWords(last))
 	if len(note) > closeNoteLimit {
 		note = note[:closeNoteLimit] + "…"
 	}
-	return note, nil
+	return note
 }
 
 func closeWords(last *history.HistoryEvent) string {

@@ -115,6 +115,9 @@ func (p *program) checkKept(ctx context.Context, o *online, id string, what agai
 		if err != nil {
 			return err
 		}
+		if !past.begun {
+			continue
+		}
 		for _, name := range unknown {
 			if refusal := past.refuses(what, name); refusal != "" {
 				return fmt.Errorf("step %s is to be kept, but %s (run %s, %s): begin with it, by --from-step %s, or run the interval as a whole",
@@ -133,8 +136,10 @@ func (p *program) checkKept(ctx context.Context, o *online, id string, what agai
 type pastRun struct {
 	run, status string
 	completed   bool
-	definition  *pipeline.Pipeline
-	kept        []string
+	// begun says that a step was begun; a run that ended before, as when it waited for a slot, changed nothing.
+	begun      bool
+	definition *pipeline.Pipeline
+	kept       []string
 	// ended says of the steps whose activities have ended whether they were done.
 	ended map[string]bool
 }
@@ -202,7 +207,9 @@ func (o *online) note(past *pastRun, scheduled map[int64]string, event *history.
 	case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		var summary string
 		if payload := event.GetUserMetadata().GetSummary(); payload != nil && o.Converter.FromPayload(payload, &summary) == nil {
-			scheduled[event.GetEventId()], _, _ = strings.Cut(summary, ":")
+			name, _, _ := strings.Cut(summary, ":")
+			scheduled[event.GetEventId()] = name
+			past.begun = past.begun || past.definition.Step(name) != nil
 		}
 	case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
 		attributes := event.GetActivityTaskCompletedEventAttributes()

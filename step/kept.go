@@ -9,6 +9,15 @@ import (
 // ActivityKept is the name of the activity that looks up the loads that a run keeps, as it stands in histories.
 const ActivityKept = "look-at-kept"
 
+// Types of the errors of a run that was refused before it changed anything: it has written no outcome, and what
+// the ledger says of its interval still holds.
+const (
+	// ErrorUnknownStep is that of a run that was to begin at a step which its definition does not have.
+	ErrorUnknownStep = "UnknownStep"
+	// ErrorNotLoaded is that of a run that was to keep a load of which the ledger has no receipt.
+	ErrorNotLoaded = "NotLoaded"
+)
+
 // KeptRequest asks whether the loads that a run does not run again have loaded its interval.
 type KeptRequest struct {
 	Owner

@@ -40,8 +40,6 @@ const (
 	ErrorLoadFailed  = "LoadFailed"
 	ErrorWaitTooLong = "WaitTooLong"
 	ErrorHandedOver  = "HandedOverRunFailed"
-	ErrorUnknownStep = "UnknownStep"
-	ErrorNotLoaded   = "NotLoaded"
 )
 
 // versionWaiting is the version of the input since which a run waits for its turn.

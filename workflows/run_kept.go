@@ -21,7 +21,7 @@ func (r *run) keep(ctx workflow.Context) error {
 	}
 	again, err := r.input.Definition.StepsFrom(r.input.FromStep)
 	if err != nil {
-		return temporal.NewNonRetryableApplicationError(err.Error(), ErrorUnknownStep, nil)
+		return temporal.NewNonRetryableApplicationError(err.Error(), step.ErrorUnknownStep, nil)
 	}
 	for _, n := range r.nodes {
 		n.report.State = StateKept
@@ -87,7 +87,7 @@ func (r *run) takeKept(answer step.KeptAnswer) error {
 	if len(missing) > 0 {
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
 			"the run was to begin at step %s and to keep %s, of which the ledger has no receipt for %s in the table that the definition names: run the interval without --from-step, or from a step that loads it",
-			r.input.FromStep, strings.Join(missing, ", "), r.owner.Interval), ErrorNotLoaded, nil)
+			r.input.FromStep, strings.Join(missing, ", "), r.owner.Interval), step.ErrorNotLoaded, nil)
 	}
 	r.note, r.kept = "", strings.Join(kept, "; ")
 	return nil

@@ -123,9 +123,9 @@ func TestFromStepRefusesWhatIsNotLoaded(t *testing.T) {
 		from, kind, words string
 		ledger            func(step.KeptRequest) (step.KeptAnswer, error)
 	}{
-		{"load2", ErrorNotLoaded, "to keep load, of which the ledger has no receipt for 2026-01-15T00:00:00Z/2026-01-16T00:00:00Z in the table that the definition names: run the interval without --from-step", missing},
+		{"load2", step.ErrorNotLoaded, "to keep load, of which the ledger has no receipt for 2026-01-15T00:00:00Z/2026-01-16T00:00:00Z in the table that the definition names: run the interval without --from-step", missing},
 		{"load2", "UnknownConnection", "no w", refused},
-		{"nobody", ErrorUnknownStep, "its steps are extract, extract2, load, load2", missing},
+		{"nobody", step.ErrorUnknownStep, "its steps are extract, extract2, load, load2", missing},
 	} {
 		var w world
 		err := w.fromStep(t, d, c.from, c.ledger).GetWorkflowError()
