@@ -156,11 +156,18 @@ func (b *backfill) hold(ctx workflow.Context) error {
 	}
 	// It was told to stop and could not answer: its worker is lost, or it had not begun. What it had last said is
 	// good enough: whether an interval needs a run is decided by the ledger.
-	var timeout *temporal.TimeoutError
-	if errors.As(err, &timeout) && timeout.HasLastHeartbeatDetails() && timeout.LastHeartbeatDetails(&state) == nil {
-		b.input.State = state
-	}
+	b.input.State = lastSaid(err, b.input.State)
 	return nil
+}
+
+// lastSaid returns what a window that did not answer has said last; known, if it has said nothing.
+func lastSaid(err error, known step.WindowState) step.WindowState {
+	var timeout *temporal.TimeoutError
+	var said step.WindowState
+	if errors.As(err, &timeout) && timeout.HasLastHeartbeatDetails() && timeout.LastHeartbeatDetails(&said) == nil {
+		return said
+	}
+	return known
 }
 
 func isPermanent(err error) bool {

@@ -87,6 +87,16 @@ func TestBackfillContinuesAsNew(t *testing.T) {
 		return state, nil
 	})
 	env.ExecuteWorkflow(BackfillType, backfillInput(t))
+	input := continued(t, env)
+	if windows != backfillChunks || input.Unreadable() != nil || input.Definition.Name != "orders" || len(input.State.InFlight) != 1 ||
+		!input.State.Position.Equal(month.From.Add(backfillChunks*time.Hour)) || input.Reprocess != step.ReprocessMissing {
+		t.Errorf("after %d windows: %v %+v", windows, input.Unreadable(), input)
+	}
+}
+
+// continued returns what a backfill continues as new with.
+func continued(t *testing.T, env *testsuite.TestWorkflowEnvironment) BackfillInput {
+	t.Helper()
 	var next *workflow.ContinueAsNewError
 	if !errors.As(env.GetWorkflowError(), &next) {
 		t.Fatalf("it ends with %v", env.GetWorkflowError())
@@ -95,10 +105,7 @@ func TestBackfillContinuesAsNew(t *testing.T) {
 	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &input); err != nil {
 		t.Fatal(err)
 	}
-	if windows != backfillChunks || input.Unreadable() != nil || input.Definition.Name != "orders" || len(input.State.InFlight) != 1 ||
-		!input.State.Position.Equal(month.From.Add(backfillChunks*time.Hour)) || input.Reprocess != step.ReprocessMissing {
-		t.Errorf("after %d windows: %v %+v", windows, input.Unreadable(), input)
-	}
+	return input
 }
 
 // A cancel stops the window, which gives its state back. A backfill then waits for what is open, and a catchup, or a

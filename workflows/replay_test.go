@@ -27,7 +27,7 @@ func replay(data []byte) error {
 	for name, function := range map[string]any{
 		launch.RunType: Run, launch.GateType: Gate, BackfillType: Backfill, ReconcileType: Reconcile, LedgerType: Ledger,
 		launch.NotifyType: Notify,
-		PlanType: Plan,
+		PlanType:          Plan,
 	} {
 		r.RegisterWorkflowWithOptions(function, workflow.RegisterOptions{Name: name})
 	}
