@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -18,14 +19,18 @@ func interspersed(app *cli.App, args []string) []string {
 	}
 	path, rest := args[:1:1], args[1:]
 	for len(rest) > 0 && len(command.Subcommands) > 0 {
-		below := subcommand(command, rest[0])
+		at := firstName(command, rest)
+		if at == len(rest) {
+			break
+		}
+		below := subcommand(command, rest[at])
 		if below == nil && len(command.Flags) > 0 {
 			break // it is a command by itself, too
 		}
 		if below == nil {
 			return args
 		}
-		command, path, rest = below, append(path, rest[0]), rest[1:]
+		command, path, rest = below, append(path, rest[at]), slices.Concat(rest[:at], rest[at+1:])
 	}
 	var flags, names []string
 	for i := 0; i < len(rest); i++ {
@@ -49,6 +54,19 @@ func interspersed(app *cli.App, args []string) []string {
 		result = append(append(result, "--"), names...)
 	}
 	return result
+}
+
+// firstName returns where the first argument stands that is neither a flag nor the value of one. Of a command without
+// flags it is the first of all.
+func firstName(command *cli.Command, args []string) int {
+	at := 0
+	for at < len(args) && len(command.Flags) > 0 && len(args[at]) > 1 && args[at][0] == '-' && args[at] != "--" {
+		if takesValue(command, args[at]) {
+			at++
+		}
+		at++
+	}
+	return min(at, len(args))
 }
 
 // takesValue says whether the argument after a flag belongs to it.

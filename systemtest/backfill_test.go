@@ -2,9 +2,19 @@ package systemtest
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/trancheflow/tranche/launch"
+	"github.com/trancheflow/tranche/step"
 	"github.com/trancheflow/tranche/warehouse"
 )
 
@@ -15,15 +25,15 @@ type backfillView struct {
 	RunID      string `json:"run_id"`
 	State      string `json:"state"`
 	Window     int    `json:"max_active_runs"`
-	Range      struct{ From, To time.Time }
-	Expected   struct{ Run, Wait, Loaded, Failed, Blocked int64 }
-	Counts     struct{ Started, Loaded, Failed, Cancelled, Left int64 }
+	Range      step.Range
+	Expected   step.PlanCounts
+	Counts     step.WindowCounts
 	Running    []struct {
 		WorkflowID string `json:"workflow_id"`
 	}
-	Failed  []struct{ From, To time.Time } `json:"failed_ranges"`
-	Blocked *struct{ Start, End time.Time } `json:"blocked_by"`
-	NotRun  int64                           `json:"not_run"`
+	Failed []step.Range                    `json:"failed_ranges"`
+	By     *struct{ Start, End time.Time } `json:"blocked_by"`
+	NotRun int64                           `json:"not_run"`
 }
 
 // backfills runs `starter backfill` with --json, wants this exit code, and returns what was started.
@@ -37,22 +47,385 @@ func (w *world) backfills(wantCode int, args ...string) []backfillView {
 	return views
 }
 
-// TestBackfillCommand: a range is run and followed to its end.
-func TestBackfillCommand(t *testing.T) {
+// oneBackfill starts one without waiting for it.
+func (w *world) oneBackfill(args ...string) backfillView {
+	w.t.Helper()
+	views := w.backfills(0, args...)
+	if len(views) != 1 || views[0].ID == "" {
+		w.t.Fatalf("starter backfill %v answers %+v", args, views)
+	}
+	return views[0]
+}
+
+// steer runs a command that looks after a backfill, and returns how it stands then.
+func (w *world) steer(command string, args ...string) backfillView {
+	w.t.Helper()
+	got := w.starter(append([]string{"backfill", command, "--json"}, args...)...)
+	var view backfillView
+	if err := json.Unmarshal([]byte(got.out), &view); err != nil || got.code != 0 {
+		w.t.Fatalf("starter backfill %s %v exits %d: %v\n%s%s", command, args, got.code, err, got.talk, got.out)
+	}
+	return view
+}
+
+// plannedRow is the JSON of an interval in a dry run.
+type plannedRow struct {
+	Interval struct{ Start, End time.Time }
+	Verdict  step.Verdict
+	Status   string
+}
+
+// dryRun returns the plan of a backfill, and what is said with it.
+func (w *world) dryRun(args ...string) ([]plannedRow, string) {
+	w.t.Helper()
+	got := w.starter(append([]string{"backfill", "--dry-run", "--json"}, args...)...)
+	var rows []plannedRow
+	if err := json.Unmarshal([]byte(got.out), &rows); err != nil || got.code != 0 {
+		w.t.Fatalf("starter backfill --dry-run %v exits %d: %v\n%s%s", args, got.code, err, got.talk, got.out)
+	}
+	return rows, got.talk
+}
+
+// startedBy returns the starts of the days whose runs a backfill has started, sorted.
+func (w *world) startedBy(campaign string) []string {
+	w.t.Helper()
+	var days []string
+	page, err := w.temporal.ListWorkflow(w.ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: "default", PageSize: 1000, Query: "WorkflowId STARTS_WITH '" + w.name + "-' AND WorkflowType = '" + launch.RunType + "'",
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, each := range page.GetExecutions() {
+		if launch.MemoText(each.GetMemo(), launch.MemoCampaign) == campaign {
+			start, _, _ := strings.Cut(launch.MemoText(each.GetMemo(), launch.MemoInterval), "/")
+			days = append(days, start)
+		}
+	}
+	slices.Sort(days)
+	return days
+}
+
+// TestBackfillRanges: only whole intervals of the grid that are over are run, in the pipeline's zone, whatever the
+// zone of the host; what is left out is said, and a range without any is an error.
+func TestBackfillRanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, warehouse.DriverSQLite)
 	a := newAPI(t)
 	newHurdles(a, nil)
 	w.worker(w.connect(a.URL))
-	file := w.orders()
-	views := w.backfills(0, file, "--from", "2026-01-05", "--to", "2026-01-15", "--wait")
-	if len(views) != 1 || views[0].State != "done" || views[0].Counts.Loaded != 10 || views[0].Counts.Started != 10 || views[0].Expected.Run != 10 {
-		t.Errorf("the backfill answers %+v", views)
+	rome := w.ticking(`cron: "0 0 * * *", timezone: Europe/Rome, start_date: 2026-01-01`)
+	var outputs []string
+	for _, zone := range []string{"UTC", "Australia/Sydney"} {
+		host := *w
+		host.environment = append(slices.Clone(w.environment), "TZ="+zone)
+		got := host.starter("backfill", rome, "--from", "2026-03-29", "--to", "2026-03-30", "--dry-run")
+		outputs = append(outputs, got.out+got.talk)
 	}
-	got := w.starter("backfill", "list", w.name)
-	t.Log(got.out, got.talk)
-	got = w.starter("backfill", "show", views[0].ID)
-	t.Log(got.out, got.talk)
-	got = w.starter("backfill", file, "--from", "2026-01-14", "--to", "2026-01-20", "--dry-run")
-	t.Log(got.out, got.talk)
+	if outputs[0] != outputs[1] || !strings.Contains(outputs[0], "2026-03-28T23:00:00Z  2026-03-29T22:00:00Z") || strings.Count(outputs[0], "has no outcome") != 1 {
+		t.Errorf("the hosts plan\n%s\n%s", outputs[0], outputs[1])
+	}
+
+	four := w.ticking(`cron: "0 4 * * *", start_date: 2026-01-01T04:00`)
+	rows, talk := w.dryRun(four, "--from", "2026-04-06", "--to", "2026-04-08")
+	if len(rows) != 1 || rows[0].Interval.Start.Format(time.RFC3339) != "2026-04-06T04:00:00Z" ||
+		!strings.Contains(talk, "2026-04-05T04:00:00Z/2026-04-06T04:00:00Z lies only partly") || !strings.Contains(talk, "2026-04-07T04:00:00Z/2026-04-08T04:00:00Z lies only partly") {
+		t.Errorf("the plan is %+v: %s", rows, talk)
+	}
+	if got := w.starter("backfill", four, "--from", "2026-04-06T05:00", "--to", "2026-04-07T05:00"); got.code != 2 ||
+		!strings.Contains(got.talk, "no interval") || !strings.Contains(got.talk, "lie whole") || strings.Count(got.talk, "partly") != 2 {
+		t.Errorf("a range between two ticks exits %d: %s", got.code, got.talk)
+	}
+
+	now := time.Now().UTC().Truncate(24 * time.Hour)
+	daily := w.ticking(fmt.Sprintf(`cron: "0 0 * * *", start_date: %s`, now.AddDate(0, 0, -30).Format(time.DateOnly)))
+	from, to := now.AddDate(0, 0, -2).Format(time.DateOnly), now.AddDate(0, 0, 10).Format(time.DateOnly)
+	if rows, talk := w.dryRun(daily, "--from", from, "--to", to); len(rows) != 2 || !strings.Contains(talk, now.Format(time.RFC3339)) || !strings.Contains(talk, "not over yet") {
+		t.Errorf("the plan is %+v: %s", rows, talk)
+	}
+	views := w.backfills(0, daily, "--from", from, "--to", to, "--wait")
+	if len(views) != 1 || views[0].Counts.Loaded != 2 || views[0].Range.To != now || len(w.executions()) != 2 {
+		t.Errorf("the backfill answers %+v, and ran %v", views, w.executions())
+	}
+	if got := w.starter("backfill", daily, "--from", to, "--to", now.AddDate(0, 0, 20).Format(time.DateOnly)); got.code != 2 || !strings.Contains(got.talk, "is not over") {
+		t.Errorf("a range in the future exits %d: %s", got.code, got.talk)
+	}
+	if got := w.starter("backfill", "nobody", "--from", from, "--to", to); got.code != 2 || !strings.Contains(got.talk, "no pipeline of this name") {
+		t.Errorf("an unknown name exits %d: %s", got.code, got.talk)
+	}
+}
+
+// TestDryRunIsWhatIsRun: days that are loaded, failed, missing and open, in every mode.
+func TestDryRunIsWhatIsRun(t *testing.T) {
+	t.Parallel()
+	databases(t, func(w *world) {
+		a := newAPI(w.t)
+		h := newHurdles(a, []string{"2026-01-04"})
+		w.worker(w.connect(a.URL))
+		file := w.orders()
+		w.run(file, "2026-01-01", 0)
+		w.run(file, "2026-01-05", 0)
+		for n, status := range map[int]string{2: warehouse.OutcomeFailed, 6: warehouse.OutcomeCancelled, 7: "accepted"} {
+			if _, err := w.database.RecordOutcome(w.ctx, warehouse.Outcome{
+				Pipeline: w.name, Status: status, Kind: "manual", RunID: "earlier", Fence: 1, Interval: january(n),
+			}); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		w.start(file, "2026-01-04")
+		w.await("the run is open", h.entered["2026-01-04"])
+		for _, test := range []struct{ reprocess, want string }{
+			{"missing", "leave leave run wait leave leave leave"},
+			{"failed", "leave run run wait leave run leave"},
+			{"all", "run run run wait run run run"},
+		} {
+			rows, talk := w.dryRun(file, "--from", "2026-01-01", "--to", "2026-01-08", "--reprocess", test.reprocess)
+			var got []string
+			for _, row := range rows {
+				got = append(got, string(row.Verdict))
+			}
+			if strings.Join(got, " ") != test.want || !strings.Contains(talk, "reprocess "+test.reprocess) || !strings.Contains(talk, "nothing was started") {
+				w.t.Errorf("%s plans %v, want %s: %s", test.reprocess, got, test.want, talk)
+			}
+		}
+		close(h.held["2026-01-04"])
+		w.status(report{WorkflowID: step.WorkflowID(w.name, day(w.t, "2026-01-05"))})
+		for _, args := range [][]string{{"--reprocess", "missing"}, {"--reprocess", "failed", "--order", "newest"}, {"--reprocess", "all"}} {
+			args = append([]string{file, "--from", "2026-01-01", "--to", "2026-01-08"}, args...)
+			rows, _ := w.dryRun(args...)
+			var want []string
+			for _, row := range rows {
+				if row.Verdict == step.VerdictRun {
+					want = append(want, row.Interval.Start.Format(time.RFC3339))
+				}
+			}
+			if slices.Contains(args, "newest") == slices.IsSorted(want) {
+				w.t.Errorf("%v plans %v", args, want)
+			}
+			slices.Sort(want)
+			view := w.backfills(0, append(args, "--wait")...)[0]
+			if got := w.startedBy(view.WorkflowID); !slices.Equal(got, want) || view.State != "done" {
+				w.t.Errorf("%v runs %v, planned were %v", args, got, want)
+			}
+		}
+		if got := w.starter("backfill", file, "--from", "2026-01-01", "--to", "2026-01-08"); got.code != 0 || !strings.Contains(got.talk, "nothing to run") || got.out != "" {
+			w.t.Errorf("a backfill of nothing exits %d: %s%s", got.code, got.out, got.talk)
+		}
+	})
+}
+
+// followed is a command that runs beside the test.
+type followed struct {
+	command   *exec.Cmd
+	out, talk *strings.Builder
+}
+
+func (w *world) follow(args ...string) *followed {
+	w.t.Helper()
+	f := &followed{command: exec.CommandContext(w.ctx, shared.binaries.Path("starter"), args...), out: &strings.Builder{}, talk: &strings.Builder{}}
+	f.command.Env, f.command.Stdout, f.command.Stderr = w.environment, f.out, f.talk
+	if err := f.command.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	return f
+}
+
+// end waits for the command and returns its exit code.
+func (f *followed) end() int {
+	_ = f.command.Wait()
+	return f.command.ProcessState.ExitCode()
+}
+
+// TestBackfillOutlivesEverybody: a hundred days; the worker is killed, then the server, then the command line that
+// follows the backfill is interrupted. Every day is run once, whoever looks.
+func TestBackfillOutlivesEverybody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	kill, restart := w.stateful()
+	a := newAPI(t)
+	const last = "2026-04-01"
+	h := newHurdles(a, []string{last}, 20, 60)
+	connections := w.connect(a.URL)
+	worker := w.worker(connections)
+	file := w.orders("defaults: { timeout: { heartbeat: 3s }, retry: { maximum_attempts: 100, maximum_interval: 1s } }\n")
+	id := w.oneBackfill(file, "--from", "2026-01-01", "--to", "2026-04-11", "--max-active-runs", "6").ID
+	waits := w.follow("backfill", "show", id, "--wait", "--json")
+	w.await("twenty days", h.reached[20])
+	worker.Kill()
+	w.worker(connections)
+	w.await("sixty days", h.reached[60])
+	kill()
+	restart()
+	w.await("the last day that is held", h.entered[last])
+
+	interrupted := w.follow("backfill", "show", id, "--wait")
+	w.eventually("the command follows the backfill", func() bool { return w.steer("show", id).Counts.Passed() == 99 })
+	if err := interrupted.command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := interrupted.end(); code != 130 && code != -1 || !strings.Contains(interrupted.talk.String(), "goes on") && code == 130 {
+		t.Errorf("the interrupted command exits %d: %s", code, interrupted.talk)
+	}
+	close(h.held[last])
+	if code := waits.end(); code != 0 {
+		t.Errorf("the command that waits exits %d: %s%s", code, waits.out, waits.talk)
+	}
+	view := w.steer("show", id)
+	if view.State != "done" || view.Counts.Passed() != 100 || view.Counts.Failed+view.Counts.Cancelled != 0 || view.NotRun != 0 {
+		t.Errorf("the backfill answers %+v", view)
+	}
+	executions := w.executions()
+	for id, count := range executions {
+		if count != 1 {
+			t.Errorf("%s was run %d times", id, count)
+		}
+	}
+	if rows := w.content().rows; len(executions) != 100 || rows != 100 {
+		t.Errorf("%d days were run, the table holds %d rows", len(executions), rows)
+	}
+	if events := len(w.events(view.WorkflowID, "")); events > 120 {
+		t.Errorf("the history has %d events for 100 days", events)
+	}
+}
+
+// TestBackfillInterrupted: Ctrl-C leaves the backfill running, and says so.
+func TestBackfillInterrupted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	h := newHurdles(a, []string{"2026-01-02"})
+	w.worker(w.connect(a.URL))
+	f := w.follow("backfill", w.orders(), "--from", "2026-01-01", "--to", "2026-01-04", "--wait")
+	w.await("a day is open", h.entered["2026-01-02"])
+	if err := f.command.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := f.end(); code != 130 || !strings.Contains(f.talk.String(), "goes on") {
+		t.Errorf("it exits %d: %s", code, f.talk)
+	}
+	close(h.held["2026-01-02"])
+	got := w.starter("backfill", "show", w.name, "--wait")
+	if strings.Contains(got.talk, "no open backfill") { // it was faster
+		got = w.starter("backfill", "list", w.name)
+	}
+	if got.code != 0 || !strings.Contains(got.out, "done") {
+		t.Errorf("the backfill exits %d: %s%s", got.code, got.out, got.talk)
+	}
+}
+
+// TestBackfillWithoutAWorker says so within seconds.
+func TestBackfillWithoutAWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	for _, more := range [][]string{nil, {"--dry-run"}} {
+		got := w.starter(append([]string{"backfill", w.orders(), "--from", "2026-01-01", "--to", "2026-01-04"}, more...)...)
+		if got.code != 4 || !strings.Contains(got.talk, "no worker polls task queue "+w.name) {
+			t.Errorf("it exits %d: %s", got.code, got.talk)
+		}
+	}
+}
+
+// TestBackfillFails: days that fail are told, by exit code too, and run again by a retry: into a backfill that is open,
+// or by a new one.
+func TestBackfillFails(t *testing.T) {
+	t.Parallel()
+	databases(t, func(w *world) {
+		a := newAPI(w.t)
+		h := newHurdles(a, []string{"2026-01-08"})
+		h.fail("2026-01-02", "2026-01-03", "2026-01-06")
+		w.worker(w.connect(a.URL))
+		file := w.orders()
+		id := w.oneBackfill(file, "--from", "2026-01-01", "--to", "2026-01-10").ID
+		w.await("the last day is open", h.entered["2026-01-08"])
+		w.eventually("three days have failed", func() bool { return w.steer("show", id).Counts.Failed == 3 })
+		h.heal("2026-01-03")
+		if got := w.starter("backfill", "retry", id); got.code != 0 || !strings.Contains(got.talk, "3 intervals again") {
+			w.t.Errorf("retry exits %d: %s", got.code, got.talk)
+		}
+		w.eventually("the two that are still broken have failed again", func() bool { return w.steer("show", id).Counts.Failed == 2 })
+		close(h.held["2026-01-08"])
+		got := w.starter("backfill", "show", id, "--wait")
+		if got.code != 5 || !strings.Contains(got.talk, "2 intervals failed") {
+			w.t.Errorf("show --wait exits %d: %s%s", got.code, got.out, got.talk)
+		}
+		view := w.steer("show", id)
+		want := []step.Range{{From: january(2).Start, To: january(2).End}, {From: january(6).Start, To: january(6).End}}
+		if view.Counts.Loaded != 7 || view.Counts.Failed != 2 || view.Counts.Started != 12 || !slices.Equal(view.Failed, want) {
+			w.t.Errorf("the backfill answers %+v", view)
+		}
+		h.heal("2026-01-02", "2026-01-06")
+		again := w.backfills(0, "retry", id)
+		if len(again) != 1 || again[0].Expected.Run != 2 {
+			w.t.Fatalf("retry of one that has ended answers %+v", again)
+		}
+		if got := w.starter("backfill", "show", again[0].ID, "--wait"); got.code != 0 {
+			w.t.Errorf("the retry exits %d: %s", got.code, got.talk)
+		}
+		if got := w.startedBy(again[0].WorkflowID); !slices.Equal(got, []string{"2026-01-02T00:00:00Z", "2026-01-06T00:00:00Z"}) {
+			w.t.Errorf("the retry ran %v", got)
+		}
+		if got := w.starter("backfill", "retry", again[0].ID); got.code != 2 || !strings.Contains(got.talk, "nothing to run again") {
+			w.t.Errorf("retry of one without failures exits %d: %s", got.code, got.talk)
+		}
+		if rows := w.content().rows; rows != 9 {
+			w.t.Errorf("the table holds %d rows", rows)
+		}
+	})
+}
+
+// TestBackfillFailsFast starts nothing after the first failure; a retry goes on from there.
+func TestBackfillFailsFast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	h := newHurdles(a, nil)
+	h.fail("2026-01-03")
+	w.worker(w.connect(a.URL))
+	view := w.backfills(5, w.orders(), "--from", "2026-01-01", "--to", "2026-01-11", "--fail-fast", "--max-active-runs", "1", "--wait")[0]
+	if view.Counts.Started != 3 || view.NotRun != 7 || view.By == nil || !view.By.Start.Equal(january(3).Start) {
+		t.Errorf("the backfill answers %+v", view)
+	}
+	h.heal("2026-01-03")
+	again := w.backfills(0, "retry", view.ID)[0]
+	if got := w.starter("backfill", "show", again.ID, "--wait", "--json"); got.code != 0 {
+		t.Errorf("the retry exits %d: %s%s", got.code, got.out, got.talk)
+	}
+	if again := w.steer("show", again.ID); again.Counts.Loaded != 8 || again.Counts.Started != 8 || w.content().rows != 10 {
+		t.Errorf("the retry answers %+v", again)
+	}
+}
+
+// TestBackfillOfAChain: with depends_on_past the newest first is refused, days after one that fails are reported as
+// blocked by it, and a retry goes on from there.
+func TestBackfillOfAChain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	h := newHurdles(a, nil)
+	h.fail("2026-01-13")
+	w.worker(w.connect(a.URL))
+	file := w.ticking(`cron: "0 0 * * *", start_date: 2026-01-01, depends_on_past: true`)
+	within := []string{file, "--from", "2026-01-11", "--to", "2026-01-16"}
+	if got := w.starter(append([]string{"backfill", "--order", "newest"}, within...)...); got.code != 2 || !strings.Contains(got.talk, "depends on the past") {
+		t.Errorf("newest first exits %d: %s", got.code, got.talk)
+	}
+	view := w.backfills(5, append(within, "--wait")...)[0]
+	if view.Counts.Loaded != 2 || view.Counts.Failed != 1 || view.NotRun != 2 || view.By == nil || !view.By.Start.Equal(january(13).Start) {
+		t.Errorf("the backfill answers %+v", view)
+	}
+	rows, talk := w.dryRun(within...)
+	if got := fmt.Sprintf("%s %s %s", rows[2].Verdict, rows[3].Verdict, rows[4].Verdict); got != "leave blocked blocked" || !strings.Contains(talk, "--reprocess missing leaves it") {
+		t.Errorf("the plan of the rest is %s: %s", got, talk)
+	}
+	if got := w.starter(append([]string{"backfill"}, within...)...); got.code != 5 || !strings.Contains(got.talk, "nothing to run") {
+		t.Errorf("the rest exits %d: %s", got.code, got.talk)
+	}
+	h.heal("2026-01-13")
+	again := w.backfills(0, "retry", view.ID)[0]
+	if got := w.starter("backfill", "show", again.ID, "--wait"); got.code != 0 {
+		t.Errorf("the retry exits %d: %s%s", got.code, got.out, got.talk)
+	}
+	if again := w.steer("show", again.ID); again.Counts.Loaded != 3 || again.Counts.Started != 3 || w.content().rows != 5 {
+		t.Errorf("the retry answers %+v", again)
+	}
 }

@@ -97,10 +97,11 @@ type hurdles struct {
 	held    map[string]chan struct{} // days that wait until it is closed
 	reached map[int]chan struct{}    // closed when so many days were asked for
 	entered map[string]chan struct{} // closed when a held day was asked for
+	broken  map[string]bool          // days that are refused
 }
 
 func newHurdles(a *api, held []string, counts ...int) *hurdles {
-	h := &hurdles{asked: map[string]bool{}, held: map[string]chan struct{}{}, reached: map[int]chan struct{}{}, entered: map[string]chan struct{}{}}
+	h := &hurdles{broken: map[string]bool{}, asked: map[string]bool{}, held: map[string]chan struct{}{}, reached: map[int]chan struct{}{}, entered: map[string]chan struct{}{}}
 	for _, each := range held {
 		h.held[each], h.entered[each] = make(chan struct{}), make(chan struct{})
 	}
@@ -108,7 +109,11 @@ func newHurdles(a *api, held []string, counts ...int) *hurdles {
 		h.reached[count] = make(chan struct{})
 	}
 	a.intercept(func(answer http.ResponseWriter, r *http.Request) bool {
-		if held := h.ask(strings.TrimSuffix(r.URL.Query().Get("from"), "T00:00:00Z")); held != nil {
+		held, broken := h.ask(strings.TrimSuffix(r.URL.Query().Get("from"), "T00:00:00Z"))
+		if broken {
+			return answer404(answer, r)
+		}
+		if held != nil {
 			select {
 			case <-held:
 			case <-r.Context().Done():
@@ -121,7 +126,19 @@ func newHurdles(a *api, held []string, counts ...int) *hurdles {
 	return h
 }
 
-func (h *hurdles) ask(day string) (held chan struct{}) {
+// fail has days refused, heal has them answered again.
+func (h *hurdles) fail(days ...string) { h.set(true, days) }
+func (h *hurdles) heal(days ...string) { h.set(false, days) }
+
+func (h *hurdles) set(broken bool, days []string) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	for _, each := range days {
+		h.broken[each] = broken
+	}
+}
+
+func (h *hurdles) ask(day string) (held chan struct{}, broken bool) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	if !h.asked[day] {
@@ -133,7 +150,7 @@ func (h *hurdles) ask(day string) (held chan struct{}) {
 			close(entered)
 		}
 	}
-	return h.held[day]
+	return h.held[day], h.broken[day]
 }
 
 func (w *world) await(what string, happened <-chan struct{}) {
