@@ -156,7 +156,7 @@ func (v *backfillView) add(p workflows.BackfillProgress, now time.Time) {
 	v.Order, v.Window, v.FailFast, v.Started, v.Expected = orderOf(p.Newest), p.Window, p.FailFast, &begun, p.Expected
 	s := p.State
 	v.Counts, v.Position, v.Failed, v.FailedMore, v.Again, v.Blocked = s.Counts, s.Position, s.Failed, s.FailedMore, s.Again, s.Blocked
-	v.Running = nil
+	v.Running, v.PerHour, v.ETA = nil, 0, nil
 	for _, flight := range s.InFlight {
 		v.Running = append(v.Running, runningRow{flight.Interval, step.WorkflowID(p.Pipeline, flight.Interval.End), flight.RunID})
 	}

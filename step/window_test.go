@@ -63,7 +63,41 @@ func TestAddFailed(t *testing.T) {
 	for n := range 3 * step.FailedRanges {
 		state.AddFailed(interval.Interval{Start: hour(2 * n), End: hour(2*n + 1)})
 	}
-	if len(state.Failed) != step.FailedRanges || state.Failed[0].From != hour(0) {
+	if len(state.Failed) != step.FailedRanges || state.Failed[0].From != hour(0) || !state.FailedMore {
 		t.Errorf("%d ranges are kept", len(state.Failed))
+	}
+}
+
+// What has failed is put in again once. Where not all of it is known, everything that was passed is.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	hour := func(n int) time.Time { return time.Unix(0, 0).UTC().Add(time.Duration(n) * time.Hour) }
+	passed := step.Range{From: hour(0), To: hour(1000)}
+	var state step.WindowState
+	if got := state.Retry(passed); got != 0 || state.Round != 0 || state.Again != nil {
+		t.Errorf("nothing has failed, and %d are put in: %+v", got, state)
+	}
+	fail := func(hours ...int) {
+		for _, n := range hours {
+			state.AddFailed(interval.Interval{Start: hour(n), End: hour(n + 1)})
+			state.Counts.Failed++
+		}
+	}
+	fail(5, 6, 9)
+	state.Counts.Failed, state.Counts.Cancelled, state.Done = 2, 1, true
+	state.Blocked = &interval.Interval{Start: hour(9), End: hour(10)}
+	want := []step.Range{{From: hour(5), To: hour(7)}, {From: hour(9), To: hour(10)}}
+	if got := state.Retry(passed); got != 3 || !slices.Equal(state.Again, want) || state.Failed != nil || state.Done || state.Blocked != nil || state.Round != 1 || state.Counts != (step.WindowCounts{}) {
+		t.Errorf("%d are put in: %+v", got, state)
+	}
+	fail(2)
+	if got := state.Retry(passed); got != 1 || len(state.Again) != 3 || state.Again[0].From != hour(2) || state.Round != 2 {
+		t.Errorf("%d are put in: %+v", got, state)
+	}
+	for n := range step.FailedRanges + 1 {
+		fail(100 + 2*n)
+	}
+	if got := state.Retry(passed); got != step.FailedRanges+1 || !slices.Equal(state.Again, []step.Range{passed}) || state.FailedMore {
+		t.Errorf("%d are put in: %+v", got, state)
 	}
 }
