@@ -125,9 +125,9 @@ func (n *node) note() string {
 const cellLimit = 300
 
 // cell makes text safe inside a table of Temporal's Markdown: data and error bodies must neither
-// break the table nor become markup.
+// break the table nor become markup, such as a link or an image that somebody else's text leads to.
 func cell(text string) string {
-	text = strings.NewReplacer("|", "\\|", "\r", " ", "\n", " ", "<", "&lt;", ">", "&gt;").Replace(text)
+	text = strings.NewReplacer("\\", "\\\\", "|", "\\|", "[", "\\[", "]", "\\]", "`", "\\`", "\r", " ", "\n", " ", "<", "&lt;", ">", "&gt;").Replace(text)
 	if runes := []rune(text); len(runes) > cellLimit {
 		text = string(runes[:cellLimit]) + "…"
 	}
