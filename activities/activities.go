@@ -3,10 +3,7 @@
 package activities
 
 import (
-	"context"
-	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -16,7 +13,6 @@ import (
 	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/retry"
 	"github.com/trancheflow/tranche/step"
-	"github.com/trancheflow/tranche/warehouse"
 )
 
 // Activities holds what steps work with. It is safe for concurrent use; New makes one.
@@ -28,8 +24,7 @@ type Activities struct {
 	now         func() time.Time
 	random      func() float64
 
-	opening    sync.Mutex
-	warehouses map[string]*warehouse.Warehouse
+	warehouses warehouses
 }
 
 // Options of New.
@@ -57,7 +52,7 @@ func New(options Options) *Activities {
 		exec:        options.Exec,
 		now:         time.Now,
 		random:      rand.Float64,
-		warehouses:  map[string]*warehouse.Warehouse{},
+		warehouses:  warehouses{opened: map[string]*opening{}},
 	}
 }
 
@@ -109,40 +104,6 @@ func (a *Activities) RegisterControl(registry worker.ActivityRegistry) {
 	} {
 		registry.RegisterActivityWithOptions(function, activity.RegisterOptions{Name: name})
 	}
-}
-
-// Close ends the sessions with all warehouses.
-func (a *Activities) Close() {
-	a.opening.Lock()
-	defer a.opening.Unlock()
-	for _, opened := range a.warehouses {
-		opened.Close()
-	}
-	clear(a.warehouses)
-}
-
-// warehouse returns the warehouse with this name, opened and with its ledger up to date. A failure
-// is not remembered: the database may be back at the next attempt.
-func (a *Activities) warehouse(ctx context.Context, name string) (*warehouse.Warehouse, error) {
-	a.opening.Lock()
-	defer a.opening.Unlock()
-	if opened := a.warehouses[name]; opened != nil {
-		return opened, nil
-	}
-	database, err := a.connections.Database(name)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := warehouse.Open(ctx, warehouse.Config{Driver: database.Driver, DSN: database.DSN})
-	if err != nil {
-		return nil, fmt.Errorf("warehouse %s: %w", name, err)
-	}
-	if err := opened.Migrate(ctx); err != nil {
-		opened.Close()
-		return nil, fmt.Errorf("warehouse %s: %w", name, err)
-	}
-	a.warehouses[name] = opened
-	return opened, nil
 }
 
 // retryPolicy is the step's policy as package retry sees it.

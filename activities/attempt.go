@@ -58,7 +58,7 @@ func (a *Activities) attempt(ctx context.Context, in step.Input, do work) (step.
 		}}, nil
 	}
 	if errors.Is(cause, late) || errors.Is(cause, stalled) {
-		err = fmt.Errorf("%w; %w", cause, err)
+		err = retry.TransientError(retry.TypeTimeout, saying(cause, err))
 	}
 	return step.Result{}, a.mapped(ctx, in, attempt, err)
 }
@@ -90,7 +90,11 @@ func (a *Activities) mapped(ctx context.Context, in step.Input, attempt int, err
 	if ctx.Err() != nil {
 		verdict = retry.Verdict{Class: retry.Transient, Type: retry.TypeTimeout}
 	}
-	verdict = in.Step.Retry.Overrides().Apply(verdict)
+	if errors.Is(err, errOverran) {
+		verdict = in.Step.Retry.Overrides().ApplyOverrun(verdict)
+	} else {
+		verdict = in.Step.Retry.Overrides().Apply(verdict)
+	}
 	message := a.connections.Mask(err.Error())
 	if len(message) > errorLimit {
 		message = strings.ToValidUTF8(message[:errorLimit], "") + "…"

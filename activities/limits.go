@@ -32,12 +32,23 @@ func before(ctx context.Context, margin time.Duration, part int, cause error) (c
 	return context.WithDeadlineCause(ctx, deadline.Add(-min(margin, time.Until(deadline)/time.Duration(part))), cause)
 }
 
+// saying has an error say why it came about, unless it says so itself.
+func saying(cause, err error) error {
+	if errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w; %w", cause, err)
+}
+
+// errOverran is what every error of an attempt over its start_to_close wraps.
+var errOverran = errors.New("the attempt took longer than its start_to_close")
+
 // timeIsUp is the error of an attempt that has used up its time.
 func timeIsUp(info activity.Info) error {
 	if info.Deadline.Before(info.StartedTime.Add(info.StartToCloseTimeout)) {
 		return retry.TransientError(retry.TypeTimeout, errors.New("the step's schedule_to_close was over"))
 	}
-	return retry.TransientError(retry.TypeTimeout, fmt.Errorf("the attempt took longer than its start_to_close of %s", info.StartToCloseTimeout))
+	return retry.TransientError(retry.TypeTimeout, fmt.Errorf("%w of %s", errOverran, info.StartToCloseTimeout))
 }
 
 // hasStalled is the error of an attempt that has made no progress. Temporal would find out later, by the missing

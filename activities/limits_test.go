@@ -3,12 +3,15 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
+	"github.com/trancheflow/tranche/connection"
 	"github.com/trancheflow/tranche/retry"
 )
 
@@ -63,5 +66,35 @@ func TestAStalledAttemptEndsItself(t *testing.T) {
 	}
 	if !errors.Is(context.Cause(ctx), stalled) || retry.Classify(stalled).Type != retry.TypeTimeout {
 		t.Errorf("it ended since %v", context.Cause(ctx))
+	}
+}
+
+// TestAWarehouseThatDoesNotOpenKeepsNobodyElse: the one is being opened by somebody and does not answer; others are
+// opened meanwhile, and whoever waits for it waits no longer than his time.
+func TestAWarehouseThatDoesNotOpenKeepsNobodyElse(t *testing.T) {
+	t.Parallel()
+	set, err := connection.Parse("connections.yaml", fmt.Appendf(nil, "connections:\n  slow: { sqlite: { path: %q } }\n  good: { sqlite: { path: %q } }\n",
+		filepath.Join(t.TempDir(), "slow.db"), filepath.Join(t.TempDir(), "good.db")), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := New(Options{Connections: set})
+	defer a.Close()
+	_, give, err := a.warehouses.take(t.Context(), "slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.warehouse(t.Context(), "good"); err != nil {
+		t.Errorf("the other warehouse: %v", err)
+	}
+	late := errors.New("late")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(late)
+	if _, err := a.warehouse(ctx, "slow"); !errors.Is(err, late) {
+		t.Errorf("somebody who has no time left is told %v", err)
+	}
+	give()
+	if _, err := a.warehouse(t.Context(), "slow"); err != nil {
+		t.Errorf("afterwards: %v", err)
 	}
 }

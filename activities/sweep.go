@@ -17,9 +17,7 @@ type Closed func(ctx context.Context, workflowID, runID string) (bool, error)
 // of this process have used, and returns how many stages it dropped. What fails is passed over and
 // reported together.
 func (a *Activities) Sweep(ctx context.Context, closed Closed) (dropped int, err error) {
-	a.opening.Lock()
-	opened := maps.Clone(a.warehouses)
-	a.opening.Unlock()
+	opened := a.warehouses.all()
 	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(opened)) {
 		stages, err := opened[name].OpenStages(ctx)

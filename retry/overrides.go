@@ -50,11 +50,18 @@ const (
 
 // Apply returns what the step makes of a verdict. Canceled stays as it is. A wait becomes Permanent where
 // the step says that its type fails, and otherwise stays a wait.
-func (o Overrides) Apply(v Verdict) Verdict {
+func (o Overrides) Apply(v Verdict) Verdict { return o.apply(v, v.Type) }
+
+// ApplyOverrun is Apply for an attempt that has taken longer than its start_to_close. Whether its worker has ended
+// it, with an error of the type Timeout, or Temporal a moment later, the same must follow: what is said of
+// TemporalTimeout:StartToClose counts, where that is named, and otherwise what is said of Timeout.
+func (o Overrides) ApplyOverrun(v Verdict) Verdict { return o.apply(v, o.overrunType()) }
+
+func (o Overrides) apply(v Verdict, kind string) Verdict {
 	if v.Class == Canceled || v.Type == "" {
 		return v
 	}
-	action, delay := o.decide(v.Type, v.Class == Throttled)
+	action, delay := o.decide(kind, v.Class == Throttled)
 	switch action {
 	case ActionFail:
 		return Verdict{Class: Permanent, Type: v.Type}
@@ -120,13 +127,17 @@ func (o Overrides) NonRetryableErrorTypes() []string {
 	return fail
 }
 
-// failsStartToClose asks for the name of Temporal where the step names it, and for our own otherwise.
 func (o Overrides) failsStartToClose() bool {
-	kind := TypeTimeout
-	ruled := slices.ContainsFunc(o.Rules, func(r Rule) bool { return slices.Contains(r.Types, temporalStartToClose) })
-	if ruled || slices.Contains(o.Only, temporalStartToClose) {
-		kind = temporalStartToClose
-	}
-	action, _ := o.decide(kind, false)
+	action, _ := o.decide(o.overrunType(), false)
 	return action == ActionFail
+}
+
+// overrunType is the name under which an attempt that takes too long is looked up: that of Temporal where the step
+// names it, and our own otherwise.
+func (o Overrides) overrunType() string {
+	ruled := slices.ContainsFunc(o.Rules, func(r Rule) bool { return slices.Contains(r.Types, temporalStartToClose) })
+	if ruled || slices.Contains(o.NonRetryable, temporalStartToClose) || slices.Contains(o.Only, temporalStartToClose) {
+		return temporalStartToClose
+	}
+	return TypeTimeout
 }

@@ -90,3 +90,34 @@ func TestNonRetryableErrorTypes(t *testing.T) {
 		})
 	}
 }
+
+// Whoever ends an attempt that takes too long, the same must follow.
+func TestOverrunsAreOneThing(t *testing.T) {
+	t.Parallel()
+	const close = temporalStartToClose
+	overrun := Verdict{Class: Transient, Type: TypeTimeout}
+	rule := func(action Action, types ...string) Rule { return Rule{Types: types, Action: action} }
+	for name, test := range map[string]struct {
+		overrides Overrides
+		final     bool
+	}{
+		"nothing said":          {Overrides{}, false},
+		"Timeout":               {Overrides{NonRetryable: []string{TypeTimeout}}, true},
+		"Temporal's own name":   {Overrides{NonRetryable: []string{close}}, true},
+		"only others":           {Overrides{Only: []string{"Network"}}, true},
+		"only Timeout":          {Overrides{Only: []string{TypeTimeout}}, false},
+		"only Temporal's name":  {Overrides{Only: []string{close}}, false},
+		"a rule for Timeout":    {Overrides{Rules: []Rule{rule(ActionFail, TypeTimeout)}}, true},
+		"a rule for its name":   {Overrides{Rules: []Rule{rule(ActionFail, close)}}, true},
+		"a rule for all":        {Overrides{Rules: []Rule{rule(ActionFail, AnyType)}}, true},
+		"exempt by its name":    {Overrides{Rules: []Rule{rule(ActionRetry, close), rule(ActionFail, AnyType)}}, false},
+		"exempt by our name":    {Overrides{Rules: []Rule{rule(ActionRetry, TypeTimeout), rule(ActionFail, AnyType)}}, false},
+		"only its name is kept": {Overrides{Rules: []Rule{rule(ActionDefault, close)}, NonRetryable: []string{"Network"}}, false},
+	} {
+		byWorker := test.overrides.ApplyOverrun(overrun)
+		byServer := slices.Contains(test.overrides.NonRetryableErrorTypes(), close)
+		if (byWorker.Class == Permanent) != test.final || byServer != test.final || byWorker.Type != TypeTimeout {
+			t.Errorf("%s: the worker makes %+v of it, the server ends the step: %v, want %v", name, byWorker, byServer, test.final)
+		}
+	}
+}

@@ -71,6 +71,8 @@ type run struct {
 	order    []string
 	nodes    map[string]*node
 	timedOut error
+	// endBy is when the run's own time is over; zero: never.
+	endBy time.Time
 	// note says what the run as a whole waits for, or what else should be known.
 	note string
 	// seat is under which name the run has asked for a slot; nil: it has not.
@@ -145,6 +147,7 @@ func (r *run) bound(ctx, steps workflow.Context, stop workflow.CancelFunc) {
 	if limit <= 0 {
 		return
 	}
+	r.endBy = workflow.Now(ctx).Add(limit)
 	workflow.GoNamed(steps, "run timeout", func(ctx workflow.Context) {
 		timer := workflow.NewTimerWithOptions(ctx, limit, workflow.TimerOptions{Summary: "run_timeout"})
 		if timer.Get(ctx, nil) != nil {

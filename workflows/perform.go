@@ -81,7 +81,7 @@ func (r *run) execute(ctx workflow.Context, n *node, source *node) (*step.Done, 
 				"%s; by the time it could be tried again, its schedule_to_close of %s was over", reason, n.definition.Timeout.ScheduleToClose),
 				ErrorWaitTooLong, nil)
 		}
-		options := activityOptions(n.definition, input.Used, left)
+		options := activityOptions(n.definition, input.Used, r.lifeOf(ctx, closeBy))
 		var result step.Result
 		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), activityName(n.definition), input).Get(ctx, &result)
 		switch {
@@ -105,6 +105,21 @@ func (r *run) execute(ctx workflow.Context, n *node, source *node) (*step.Done, 
 	}
 }
 
+// runTimeoutFirst is how much longer than the run Temporal lets a step live at least whose schedule_to_close does not
+// end before it, as where the file says only run_timeout. The run ends the step then, and fails as RunTimeout, instead
+// of the one or the other by chance.
+const runTimeoutFirst = time.Minute
+
+// lifeOf returns the time that Temporal gives a step whose schedule_to_close ends at closeBy.
+func (r *run) lifeOf(ctx workflow.Context, closeBy time.Time) time.Duration {
+	if !r.endBy.IsZero() && !closeBy.Before(r.endBy) {
+		if last := r.endBy.Add(runTimeoutFirst); closeBy.Before(last) {
+			closeBy = last
+		}
+	}
+	return closeBy.Sub(workflow.Now(ctx))
+}
+
 // executeForeign runs an activity that is not ours, in whatever language: its input is the map of the
 // file with the interval added, its result is its own affair.
 func (r *run) executeForeign(ctx workflow.Context, n *node) (*step.Done, error) {
@@ -114,7 +129,7 @@ func (r *run) executeForeign(ctx workflow.Context, n *node) (*step.Done, error) 
 		input = map[string]any{}
 	}
 	input["interval"] = r.owner.Interval
-	options := activityOptions(n.definition, 0, n.definition.Timeout.ScheduleToClose.Std())
+	options := activityOptions(n.definition, 0, r.lifeOf(ctx, workflow.Now(ctx).Add(n.definition.Timeout.ScheduleToClose.Std())))
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), declared.Type, input).Get(ctx, nil)
 	if err != nil {
 		return nil, err
