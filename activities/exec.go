@@ -50,7 +50,7 @@ const (
 	// execGrace is how long a program has between SIGTERM and SIGKILL: short enough for a cancel, which takes
 	// some seconds to arrive, to be done within 10 s, and for a step to be handed back while its worker stops.
 	execGrace = 3 * time.Second
-	// execPart is which part of an attempt's time is taken for that at most, so that the program is gone
+	// execPart is which part of an attempt's time that is at most. It is taken from its end, so that the program is gone
 	// when the time is over and the next attempt may begin.
 	execPart = 4
 )
@@ -80,7 +80,10 @@ func (a *Activities) RunCommand(ctx context.Context, in step.Input) (step.Result
 				}
 			}()
 		}
-		ctx, cancel := before(ctx, program.Grace, execPart, timeIsUp(activity.GetInfo(ctx)))
+		if deadline, limited := ctx.Deadline(); limited {
+			program.Grace = min(execGrace, time.Until(deadline)/execPart)
+		}
+		ctx, cancel := before(ctx, program.Grace, 1, timeIsUp(activity.GetInfo(ctx)))
 		defer cancel()
 		output, err := program.Run(ctx)
 		if err != nil {

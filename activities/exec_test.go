@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -179,23 +178,5 @@ func TestLongOutput(t *testing.T) {
 	message := wantError(t, execute(t, a, script(`i=0; while [ $i -lt 5000 ]; do echo "line $i"; i=$((i+1)); done >&2; exit 1`)), retry.TypeExitCode, true)
 	if len(message) > errorLimit || !strings.HasSuffix(message, "line 4999") {
 		t.Errorf("%d bytes: %s", len(message), message)
-	}
-}
-
-// TestExecStopsInTime: the program is gone before the attempt's time is over.
-func TestExecStopsInTime(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	for _, test := range []struct{ left, margin time.Duration }{{time.Hour, execGrace}, {4 * time.Second, time.Second}} {
-		ctx, cancel := context.WithTimeout(ctx, test.left)
-		early, stop := before(ctx, execGrace, execPart, context.DeadlineExceeded)
-		whole, _ := ctx.Deadline()
-		part, _ := early.Deadline()
-		if margin := whole.Sub(part); margin > test.margin || margin < test.margin-test.margin/10 {
-			t.Errorf("of %s %s are left to stop, want %s", test.left, margin, test.margin)
-		}
-		stop()
-		cancel()
 	}
 }

@@ -25,7 +25,7 @@ const TypeNotStarted = "CommandNotStarted"
 const drainTime = 2 * time.Second
 
 // groupTick is how often it is looked whether a group that was asked to end is gone.
-const groupTick = 10 * time.Millisecond
+const groupTick = 20 * time.Millisecond
 
 // Program is what is to be run.
 type Program struct {
@@ -111,7 +111,7 @@ func (p Program) await(ctx context.Context, group int, ended <-chan error) error
 	running := ended
 	tick := time.NewTicker(groupTick)
 	defer tick.Stop()
-	for running != nil || groupExists(group) {
+	for running != nil || groupRuns(group) {
 		select {
 		case <-running:
 			running = nil

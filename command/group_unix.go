@@ -16,6 +16,3 @@ func setGroup(child *exec.Cmd) error {
 
 // signalGroup sends a signal to all of the group. That nobody is left is no failure.
 func signalGroup(group int, signal syscall.Signal) { _ = syscall.Kill(-group, signal) }
-
-// groupExists says whether anybody is left of the group, be it somebody whose end nobody has asked for yet.
-func groupExists(group int) bool { return syscall.Kill(-group, 0) == nil }
