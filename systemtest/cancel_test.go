@@ -1,0 +1,137 @@
+package systemtest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/trancheflow/tranche/step"
+	"github.com/trancheflow/tranche/warehouse"
+)
+
+// cancelReaches is how long after a cancel everything that a run has going on outside must be over.
+const cancelReaches = 10 * time.Second
+
+// cancelInTime cancels a run, wants what it has going on to be over in time, and the run to end as cancelled.
+func (w *world) cancelInTime(r report, over func() bool) {
+	w.t.Helper()
+	began := time.Now()
+	w.cancel(r)
+	w.eventually("what the run has going on is over", over)
+	took := time.Since(began)
+	w.t.Logf("over %s after the cancel", took.Round(time.Millisecond))
+	if took > cancelReaches {
+		w.t.Errorf("it was over only %s after the cancel", took)
+	}
+}
+
+// endsCancelled wants the run, and the ledger, to say so.
+func (w *world) endsCancelled(r report) {
+	w.t.Helper()
+	var canceled *temporal.CanceledError
+	if err := w.failure(r); !errors.As(err, &canceled) {
+		w.t.Errorf("the run ends with %v", err)
+	}
+	outcomes, err := w.database.Outcomes(w.ctx, warehouse.Query{Pipeline: w.name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if len(outcomes) != 1 || outcomes[0].Status != step.OutcomeCancelled {
+		w.t.Errorf("the ledger holds %+v", outcomes)
+	}
+}
+
+// TestCancelClosesConnections: whatever the API does, or does not, its connection is closed.
+func TestCancelClosesConnections(t *testing.T) {
+	t.Parallel()
+	for name, hang := range map[string]func(*call){"no answer": silent, "a body that trickles": trickle, "ten rows": tenRows} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, warehouse.DriverSQLite)
+			api := newWire(t, hang)
+			w.worker(w.connect(api.url()))
+			r := w.start(w.orders(), "2026-01-15")
+			w.eventually("the API was asked", func() bool { return len(api.seen()) == 1 })
+			w.cancelInTime(r, func() bool {
+				select {
+				case <-api.seen()[0].closed:
+					return true
+				default:
+					return false
+				}
+			})
+			w.endsCancelled(r)
+			if n := len(api.seen()); n != 1 {
+				t.Errorf("%d requests, want 1", n)
+			}
+		})
+	}
+}
+
+// TestCancelEndsAStatement: a load that waits for a table leaves the database.
+func TestCancelEndsAStatement(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverPostgres)
+	api := newWire(t, threeRows)
+	w.worker(w.connect(api.url()))
+	file := w.orders()
+	w.run(file, "2026-01-15", 0)
+	sessions, release := w.lockOrders()
+	r := w.start(file, "2026-01-15")
+	w.eventually("the load waits for the table", func() bool { return sessions() > 0 && w.pendingStep(r, step.ActivityLoad) })
+	w.cancelInTime(r, func() bool { return sessions() == 0 && !w.pendingStep(r, step.ActivityLoad) })
+	w.endsCancelled(r)
+	release()
+	if got := w.content().rows; got != 3 {
+		t.Errorf("the table holds %d rows, want 3", got)
+	}
+}
+
+// TestCancelEndsAWaitForSQLite: a load that waits for another process leaves its slot. The outcome goes to the same
+// file, so the run ends when that is free.
+func TestCancelEndsAWaitForSQLite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	w.worker(w.connect("http://127.0.0.1:1"))
+	file := w.fileOrders("")
+	release := w.lockSQLite()
+	r := w.start(file, "2026-01-15")
+	w.eventually("the load waits for the file", func() bool { return w.pendingStep(r, step.ActivityLoad) })
+	w.cancelInTime(r, func() bool { return !w.pendingStep(r, step.ActivityLoad) })
+	release()
+	w.endsCancelled(r)
+}
+
+// TestCancelEndsAProgram: it ignores SIGTERM, and so does what it has started.
+func TestCancelEndsAProgram(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	w.worker(w.connect("http://127.0.0.1:1"), "--allow-exec")
+	r := w.start(w.program(stubborn, ""), "2026-01-15")
+	processes := w.family()
+	w.cancelInTime(r, func() bool { return dead(processes) })
+	w.endsCancelled(r)
+}
+
+// TestAStoppingWorkerEndsItsPrograms: a step that is handed back leaves no program behind, and neither does a worker
+// that is killed.
+func TestAStoppingWorkerEndsItsPrograms(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	connections := w.connect("http://127.0.0.1:1")
+	first := w.worker(connections, "--allow-exec", "--stop-timeout", "100ms")
+	r := w.start(w.program(`if [ -e "$FOLDER/self" ]; then exit 0; fi; `+stubborn, "    timeout: { heartbeat: 3s }\n"), "2026-01-15")
+	processes := w.family()
+	if code, err := first.Stop(patience / 2); err != nil || code != 0 {
+		t.Errorf("the worker exits %d: %v", code, err)
+	}
+	if !dead(processes) {
+		t.Errorf("the worker has stopped, and of the processes %v some still run", processes)
+	}
+	w.worker(connections, "--allow-exec")
+	if err := w.temporal.GetWorkflow(w.ctx, r.WorkflowID, r.RunID).Get(w.ctx, nil); err != nil {
+		t.Error(err)
+	}
+}
