@@ -176,14 +176,11 @@ func (p *program) whatAgain(c *cli.Context, o *online, current *pipeline.Pipelin
 	if err != nil {
 		return again{}, err
 	}
-	owned, err := p.completed(current, at)
-	if err != nil {
-		return again{}, err
-	}
 	if c.String("definition") == definitionCurrent {
-		return again{definition: current, from: "the current definition", owned: owned}, nil
+		owned, err := p.completed(current, at)
+		return again{definition: current, from: "the current definition", owned: owned}, err
 	}
-	definition, run, err := o.definitionOf(c.Context, current.Name, owned)
+	definition, owned, run, err := o.definitionOf(c.Context, current, at)
 	if err != nil {
 		return again{}, err
 	}

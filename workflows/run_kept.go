@@ -23,8 +23,8 @@ func (r *run) keep(ctx workflow.Context) error {
 	if err != nil {
 		return temporal.NewNonRetryableApplicationError(err.Error(), step.ErrorUnknownStep, nil)
 	}
-	for _, n := range r.nodes {
-		n.report.State = StateKept
+	for _, name := range r.order {
+		r.nodes[name].report.State = StateKept
 	}
 	for _, name := range again {
 		r.nodes[name].report.State = StatePending

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,86 +9,12 @@ import (
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
-	"github.com/trancheflow/tranche/interval"
-	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/step"
 )
-
-// definitionOf returns the definition that the newest run of an interval carries, and its run id.
-func (o *online) definitionOf(ctx context.Context, pipelineName string, owned interval.Interval) (*pipeline.Pipeline, string, error) {
-	id := step.WorkflowID(pipelineName, owned.End)
-	described, err := o.DescribeWorkflow(ctx, id, "")
-	var gone *serviceerror.NotFound
-	if errors.As(err, &gone) {
-		return nil, "", fmt.Errorf("Temporal has no run %s, or does not keep it any more: what it was run with is not known; --definition current takes the current definition", id)
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("look for the newest run %s: %w", id, err)
-	}
-	run := described.RawResponse.GetWorkflowExecutionInfo().GetExecution().GetRunId()
-	input, err := o.runInput(ctx, id, run)
-	if err != nil {
-		return nil, "", err
-	}
-	was, err := intervalOfRun(input, owned)
-	if err == nil && was != owned {
-		err = fmt.Errorf("it owned %s, and not %s: the schedule was changed since; --definition current takes the current definition", was, owned)
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("take the definition of run %s of %s: %w", run, id, err)
-	}
-	return input.Definition, run, nil
-}
-
-// intervalOfRun returns the interval of a run whose id has the tick of an interval.
-func intervalOfRun(input *launch.Input, owned interval.Interval) (interval.Interval, error) {
-	if input.Interval != nil {
-		return *input.Interval, nil
-	}
-	grid, err := input.Definition.Grid()
-	if err != nil {
-		return interval.Interval{}, err
-	}
-	was, ok := grid.At(owned.End)
-	if !ok {
-		return was, fmt.Errorf("no interval of its schedule ends at %s", owned.End)
-	}
-	return was, nil
-}
-
-// runInput returns what a run was started with.
-func (o *online) runInput(ctx context.Context, id, run string) (*launch.Input, error) {
-	events := o.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	if !events.HasNext() {
-		return nil, fmt.Errorf("read the input of run %s of %s: its history is empty", run, id)
-	}
-	first, err := events.Next()
-	if err != nil {
-		return nil, fmt.Errorf("read the input of run %s of %s: %w", run, id, err)
-	}
-	return o.decodeInput(first, id, run)
-}
-
-func (o *online) decodeInput(first *history.HistoryEvent, id, run string) (*launch.Input, error) {
-	attributes := first.GetWorkflowExecutionStartedEventAttributes()
-	input := &launch.Input{}
-	if kind := attributes.GetWorkflowType().GetName(); kind != launch.RunType {
-		return nil, fmt.Errorf("%s, run %s, is a workflow of type %s, and no run", id, run, kind)
-	}
-	err := o.Converter.FromPayloads(attributes.GetInput(), input)
-	if err == nil {
-		err = input.Unreadable()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the input of run %s of %s: %w; use a newer starter", run, id, err)
-	}
-	return input, nil
-}
 
 // rememberedRuns is how many runs of an interval are looked into for a step.
 const rememberedRuns = 20
