@@ -202,3 +202,46 @@ func (w *world) save(name string, recorded *history.History) {
 		w.t.Fatal(err)
 	}
 }
+
+// TestRecordBackfillHistories does the same for a backfill that is paused, made wider, resumed, retried and cancelled
+// with its runs, for one that is cancelled in Temporal's UI, and for a plan.
+func TestRecordBackfillHistories(t *testing.T) {
+	if !*record {
+		t.Skip("skipped: records only with -record")
+	}
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	w.name = "replay-backfill"
+	a := newAPI(t)
+	held := days(4, 12)
+	h := newHurdles(a, held)
+	h.fail("2026-01-02")
+	w.worker(w.connect(a.URL))
+	file := w.orders("defaults: { timeout: { heartbeat: 3s } }\n")
+	steered := w.oneBackfill(file, "--from", "2026-01-01", "--to", "2026-01-31", "--max-active-runs", "2")
+	w.awaitEntered(h, days(4, 5)...)
+	w.steer("pause", steered.ID)
+	h.release(days(4, 5)...)
+	w.eventually("the open runs have ended", func() bool { return len(w.steer("show", steered.ID).Running) == 0 })
+	w.steer("resize", steered.ID, "--max-active-runs", "3")
+	w.steer("resume", steered.ID)
+	w.awaitEntered(h, days(6, 8)...)
+	h.heal("2026-01-02")
+	w.steer("retry", steered.ID)
+	h.release(days(6, 8)...)
+	w.awaitEntered(h, days(9, 11)...)
+	w.steer("cancel", steered.ID, "--runs")
+	_ = w.temporal.GetWorkflow(w.ctx, steered.WorkflowID, "").Get(w.ctx, nil)
+	w.save("backfill-steered", &history.History{Events: w.events(steered.WorkflowID, "")})
+
+	cancelled := w.oneBackfill(file, "--from", "2026-01-11", "--to", "2026-01-13", "--reprocess", "failed")
+	w.awaitEntered(h, "2026-01-12")
+	if err := w.temporal.CancelWorkflow(w.ctx, cancelled.WorkflowID, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("it is cancelling", func() bool { return w.steer("show", cancelled.ID).State == "cancelling" })
+	h.release(days(9, 12)...)
+	_ = w.temporal.GetWorkflow(w.ctx, cancelled.WorkflowID, "").Get(w.ctx, nil)
+	w.save("backfill-cancelled", &history.History{Events: w.events(cancelled.WorkflowID, "")})
+	w.save("plan", &history.History{Events: w.events(w.newest(launch.PlanID(w.name), false))})
+}

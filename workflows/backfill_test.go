@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/interval"
@@ -31,6 +32,9 @@ func holding(t *testing.T, hold func(ctx context.Context, request step.WindowReq
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
+	// On a busy machine a workflow that yields may look like one that does not.
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
+	env.SetTestTimeout(time.Minute)
 	env.RegisterWorkflowWithOptions(Backfill, workflow.RegisterOptions{Name: BackfillType})
 	env.RegisterActivityWithOptions(hold, activity.RegisterOptions{Name: step.ActivityWindow})
 	return env
