@@ -102,13 +102,26 @@ func (w *window) next(ctx context.Context) (turn, bool, error) {
 
 func (w *window) peek(ctx context.Context, t turn, position time.Time) (turn, bool, error) {
 	look := outcomesFrom(ctx, w.ledger, w.request.Definition.Name)
-	at, ok, err := t.walk.peek(position, w.activities.now(), look)
-	if err == nil && ok && !t.reprocess.Leaves(at.Status) && !t.walk.isFresh(w.activities.now()) {
+	at, ok, err := t.walk.peek(position, w.now(), look)
+	if err == nil && ok && !t.reprocess.Leaves(at.Status) && !t.walk.isFresh(w.now()) {
 		t.walk.forget()
-		at, ok, err = t.walk.peek(position, w.activities.now(), look)
+		at, ok, err = t.walk.peek(position, w.now(), look)
 	}
 	t.Standing = at
 	return t, ok, err
+}
+
+// clocks is how far the clocks of two workers may be apart.
+const clocks = time.Minute
+
+// now is the time by which intervals are over. A range that was planned on a worker whose clock is ahead ends a
+// moment from now: its last interval is not passed over, and its run waits for its end.
+func (w *window) now() time.Time {
+	now, to := w.activities.now(), w.request.Range.To
+	if w.request.Kind == step.Backfill && to.After(now) && !to.After(now.Add(clocks)) {
+		return to
+	}
+	return now
 }
 
 // pass goes on behind an interval, and changes the state with that.

@@ -100,3 +100,22 @@ func short(intervals []interval.Interval) string {
 	}
 	return fmt.Sprintf("%d: %v … %v", len(intervals), intervals[0], intervals[len(intervals)-1])
 }
+
+// A range whose end is a moment away was planned by somebody whose clock is ahead; one that ends later is not over.
+func TestWindowNow(t *testing.T) {
+	t.Parallel()
+	noon := clock("2026-01-20T12:00")
+	a := &Activities{now: func() time.Time { return noon }}
+	for _, test := range []struct {
+		kind     step.Kind
+		to, want time.Time
+	}{
+		{step.Backfill, noon.Add(20 * time.Second), noon.Add(20 * time.Second)}, {step.Backfill, noon.Add(-time.Hour), noon},
+		{step.Backfill, noon.Add(time.Hour), noon}, {step.Catchup, noon.Add(20 * time.Second), noon},
+	} {
+		w := &window{activities: a, request: step.WindowRequest{Kind: test.kind, Range: step.Range{From: noon.AddDate(0, 0, -1), To: test.to}}}
+		if got := w.now(); !got.Equal(test.want) {
+			t.Errorf("%s to %s: %s", test.kind, test.to, got)
+		}
+	}
+}

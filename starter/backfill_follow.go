@@ -142,6 +142,9 @@ func (v *backfillView) problem() string {
 	if v.Blocked != nil {
 		parts = append(parts, fmt.Sprintf("%s not run after %s, which has failed", plural(int(v.NotRun), "interval"), v.Blocked))
 	}
+	if v.Blocked == nil && v.NotRun > 0 {
+		parts = append(parts, fmt.Sprintf("%s not run", plural(int(v.NotRun), "interval")))
+	}
 	if v.Note != "" {
 		parts = append(parts, v.Note)
 	}

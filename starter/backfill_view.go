@@ -70,7 +70,7 @@ type runningRow struct {
 
 // bad reports whether the backfill's end is worth an exit code.
 func (v *backfillView) bad() bool {
-	return !v.open && v.State != stateDone && v.State != stateNothing || v.Counts.Failed+v.Counts.Cancelled > 0 || v.Blocked != nil
+	return !v.open && v.State != stateDone && v.State != stateNothing || v.NotRun > 0 || v.Counts.Failed+v.Counts.Cancelled > 0 || v.Blocked != nil
 }
 
 // look bounds one question about a backfill.
