@@ -57,7 +57,7 @@ func (h herald) ended(ctx context.Context, iv interval.Interval, c closing) erro
 		return nil
 	}
 	m := step.About(h.definition, pipeline.EventFailure)
-	m.Interval, m.Kind, m.WorkflowID, m.RunID, m.OccurredAt = iv, step.Kind(c.kind), c.id, c.runID, c.closed.UTC()
+	m.Interval, m.Kind, m.WorkflowID, m.RunID, m.OccurredAt = iv, step.Kind(c.kind), c.id, c.runID, c.closed.UTC().Truncate(time.Millisecond)
 	m.ErrorType = c.status.String()
 	if _, reason, ok := strings.Cut(c.note, ": "); ok {
 		m.Reason = reason
@@ -74,7 +74,7 @@ func (h herald) late(ctx context.Context, late []interval.Interval) error {
 	}
 	for len(late) > 0 {
 		m := step.About(h.definition, pipeline.EventDeadline)
-		m.Interval, m.Count, m.Deadline, m.OccurredAt = late[0], len(late), h.definition.Deadline, h.activities.now().UTC().Truncate(time.Second)
+		m.Interval, m.Count, m.Deadline, m.OccurredAt = late[0], len(late), h.definition.Deadline, h.activities.now().UTC().Truncate(time.Millisecond)
 		if len(late) > 1 {
 			m.LastInterval = &late[len(late)-1]
 		}

@@ -186,6 +186,12 @@ func TestFailureIsToldOnce(t *testing.T) {
 			}
 		}
 	}
+	for _, event := range w.events(id, "") {
+		if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled != nil && (scheduled.GetTaskQueue().GetName() != launch.ControlQueue(w.name) ||
+			scheduled.GetScheduleToCloseTimeout().AsDuration() != 24*time.Hour || scheduled.GetRetryPolicy().GetMaximumAttempts() != 0) {
+			t.Errorf("it is tried as %s", scheduled)
+		}
+	}
 	if log := read(t, killed.Log) + read(t, p.Log); strings.Contains(log, "SECRET") || !strings.Contains(log, "a notification was not delivered; it is tried again") {
 		t.Errorf("the workers have logged %s", log)
 	}

@@ -106,6 +106,34 @@ func TestRecordHistories(t *testing.T) {
 	}
 }
 
+// TestRecordNotifications does the same for a run that fails and one that recovers, of a pipeline which tells of that,
+// and for what delivers the messages.
+func TestRecordNotifications(t *testing.T) {
+	if !*record {
+		t.Skip("skipped: records only with -record")
+	}
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	w.name = "replay-told"
+	a, ops := newAPI(t), newReceiver(t)
+	ops.answer = func(n int) int {
+		if n == 1 {
+			return http.StatusInternalServerError
+		}
+		return http.StatusOK
+	}
+	w.worker(w.notifying(a.URL, ops))
+	a.intercept(answer404)
+	failed := w.run(w.orders(notify), "2026-01-15", 5)
+	m := w.untilTaken(ops, 1)
+	w.delivery(m.ID)
+	a.intercept(nil)
+	recovered := w.run(w.orders(notify), "2026-01-15", 0)
+	w.save("failed-told", &history.History{Events: w.events(failed.WorkflowID, failed.RunID)})
+	w.save("recovered-told", &history.History{Events: w.events(recovered.WorkflowID, recovered.RunID)})
+	w.save("notify", &history.History{Events: w.events(m.ID, "")})
+}
+
 // TestRecordScheduledHistories does the same for what a Schedule starts, and for the workflows that look after
 // runs: the gate, a catchup, the reconciler and the ledger.
 func TestRecordScheduledHistories(t *testing.T) {

@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -48,7 +49,7 @@ func (r *run) message(ctx workflow.Context, event string) step.Message {
 	execution := workflow.GetInfo(ctx).WorkflowExecution
 	m := step.About(r.input.Definition, event)
 	m.Interval, m.Kind, m.WorkflowID, m.RunID = r.owner.Interval, r.input.Kind, execution.ID, execution.RunID
-	m.OccurredAt = workflow.Now(ctx).UTC()
+	m.OccurredAt = workflow.Now(ctx).UTC().Truncate(time.Millisecond)
 	return m
 }
 

@@ -66,6 +66,11 @@ type world struct {
 	past     func(request step.PastRequest) (step.PastAnswer, error)
 	lookback func(of step.Neighbours) error
 	told     []string
+	// recovered is what the ledger says of an outcome; notified are the messages, which notifyError keeps from being
+	// delivered.
+	recovered   bool
+	notified    []step.NotificationAsk
+	notifyError error
 }
 
 func rows(n int64) step.Result { return step.Result{Done: &step.Done{Rows: n, Attempt: 1}} }
@@ -94,17 +99,24 @@ func (w *world) environment(t *testing.T, owned interval.Interval) *testsuite.Te
 	register(step.ActivityHTTP, func(ctx context.Context, in step.Input) (step.Result, error) { return w.ask(ctx, in, w.extract) })
 	register(step.ActivityFile, func(ctx context.Context, in step.Input) (step.Result, error) { return w.ask(ctx, in, w.extract) })
 	register(step.ActivityLoad, func(ctx context.Context, in step.Input) (step.Result, error) { return w.ask(ctx, in, w.load) })
-	register(step.ActivityOutcome, func(_ context.Context, outcome step.Outcome) error {
+	register(step.ActivityOutcome, func(_ context.Context, outcome step.Outcome) (step.Recorded, error) {
 		w.mutex.Lock()
 		defer w.mutex.Unlock()
 		if w.record != nil {
 			if err := w.record(outcome); err != nil {
-				return err
+				return step.Recorded{}, err
 			}
 		}
 		w.outcomes = append(w.outcomes, outcome)
 		w.told = append(w.told, outcome.Outcome)
-		return nil
+		return step.Recorded{Recovered: w.recovered}, nil
+	})
+	register(step.ActivityStartNotification, func(_ context.Context, ask step.NotificationAsk) error {
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
+		w.notified = append(w.notified, ask)
+		w.told = append(w.told, ask.Notification.Message.Event)
+		return w.notifyError
 	})
 	w.registerTurn(env, register)
 	return env
