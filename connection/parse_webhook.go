@@ -95,12 +95,8 @@ func (d *decoder) webhookURL(node *yaml.Node, path string) *url.URL {
 		}
 	}
 	for _, part := range parts {
-		if len(part) < leastPart {
-			continue
-		}
-		d.secrets = append(d.secrets, part)
-		if decoded, err := url.PathUnescape(part); err == nil {
-			d.secrets = append(d.secrets, decoded)
+		if decoded, err := url.PathUnescape(part); err == nil && len(part) >= leastPart {
+			d.secrets = append(d.secrets, decoded) // masked in each form in which it may be escaped
 		}
 	}
 	return u

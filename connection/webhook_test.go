@@ -211,6 +211,26 @@ func TestWebhookTrickles(t *testing.T) {
 	}
 }
 
+// Of a refusal that never ends only the beginning is read.
+func TestWebhookReadsLittle(t *testing.T) {
+	t.Parallel()
+	written := make(chan int, 1)
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		sent := 0
+		for chunk := make([]byte, 64<<10); ; sent += len(chunk) {
+			if _, err := w.Write(chunk); err != nil {
+				written <- sent
+				return
+			}
+		}
+	})
+	wantVerdict(t, hook(t, server.URL, "").Send(t.Context(), hostile()), retry.Permanent, TypeHTTPStatus)
+	if sent := <-written; sent > 32<<20 { // what the buffers of both sides hold
+		t.Errorf("%d bytes were sent", sent)
+	}
+}
+
 func TestWebhookLink(t *testing.T) {
 	t.Parallel()
 	w := hook(t, "https://hooks.example", ", ui_url: https://temporal.example/ui/")
