@@ -21,7 +21,7 @@ import (
 
 const notify = "notify: { connection: ops }\n"
 
-func refused(step.Input, int) (step.Result, error) {
+func failing(step.Input, int) (step.Result, error) {
 	return step.Result{}, temporal.NewApplicationErrorWithOptions("the shop answered 404"+strings.Repeat("é", 5000), "HTTPStatus",
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{3}})
 }
@@ -51,7 +51,7 @@ func TestWhatIsTold(t *testing.T) {
 			t.Parallel()
 			w := &world{recovered: test.recovered}
 			if test.fails {
-				w.extract = refused
+				w.extract = failing
 			}
 			env := w.environment(t, day)
 			d := definition(t, test.notify, extract+load)
@@ -105,7 +105,7 @@ func TestFailureIsToldBeforeTheOutcome(t *testing.T) {
 		}}
 		want := "UnknownConnection: no such warehouse"
 		if fails {
-			w.extract, want = refused, "HTTPStatus: the shop"
+			w.extract, want = failing, "HTTPStatus: the shop"
 		}
 		if _, err := w.perform(t, definition(t, notify, extract+load)); err == nil || len(w.notified) != 1 {
 			t.Fatalf("%v, told %+v", err, w.notified)
@@ -122,7 +122,7 @@ func TestNobodyCanBeTold(t *testing.T) {
 	for _, fails := range []bool{true, false} {
 		w := &world{recovered: !fails, notifyError: errors.New("the server is away")}
 		if fails {
-			w.extract = refused
+			w.extract = failing
 		}
 		began := time.Now()
 		result, err := w.perform(t, definition(t, notify, extract+load))
