@@ -152,9 +152,12 @@ func TestFailureIsToldOnce(t *testing.T) {
 	r := w.run(w.orders(notify, "owner: data-platform\ndescription: Orders of the shop.\n"), "2026-01-15", 5)
 	id := "tranche/notify/" + w.name + "/failure/2026-01-16T00:00:00Z/" + r.RunID
 	w.eventually("the first try has failed", func() bool {
-		described, err := w.temporal.DescribeWorkflowExecution(w.ctx, id, "")
-		return err == nil && len(described.GetPendingActivities()) == 1 && described.GetPendingActivities()[0].GetAttempt() >= 2 &&
-			described.GetPendingActivities()[0].GetState() == enums.PENDING_ACTIVITY_STATE_SCHEDULED
+		described, err := w.temporal.DescribeWorkflow(w.ctx, id, "")
+		if err != nil || len(described.RawResponse.GetPendingActivities()) != 1 {
+			return false
+		}
+		pending := described.RawResponse.GetPendingActivities()[0]
+		return pending.GetAttempt() >= 2 && pending.GetState() == enums.PENDING_ACTIVITY_STATE_SCHEDULED
 	})
 	killed.Kill()
 	p := w.worker(connections)
