@@ -51,8 +51,7 @@ func timeIsUp(info activity.Info) error {
 	return retry.TransientError(retry.TypeTimeout, fmt.Errorf("%w of %s", errOverran, info.StartToCloseTimeout))
 }
 
-// hasStalled is the error of an attempt that has made no progress. Temporal would find out later, by the missing
-// heartbeats, and the attempt would keep its place on the worker, and its connections, until its time is up.
+// hasStalled is the error of an attempt that has made no progress.
 func hasStalled(info activity.Info) error {
-	return retry.TransientError(retry.TypeTimeout, fmt.Errorf("nothing has moved for the step's heartbeat timeout of %s", info.HeartbeatTimeout))
+	return retry.TransientError(retry.TypeTimeout, fmt.Errorf("nothing has moved for longer than the step's heartbeat timeout of %s", info.HeartbeatTimeout))
 }

@@ -51,18 +51,24 @@ func TestAnAttemptEndsJustBeforeItsDeadline(t *testing.T) {
 	}
 }
 
-// TestAStalledAttemptEndsItself: nothing moves, so the attempt does not keep its place until its time is up.
+// TestAStalledAttemptEndsItself: nothing moves, so heartbeats fall silent, and the attempt ends when Temporal is about to
+// give it up.
 func TestAStalledAttemptEndsItself(t *testing.T) {
 	t.Parallel()
-	p := newProgress(20*time.Millisecond, time.Now)
+	const timeout = 200 * time.Millisecond
+	p := newProgress(timeout, time.Now)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	stalled := hasStalled(activity.Info{HeartbeatTimeout: 20 * time.Millisecond})
-	beating := p.beatWith(ctx, func(Position) {}, func() { cancel(stalled) })
-	defer beating.stop()
+	stalled := hasStalled(activity.Info{HeartbeatTimeout: timeout})
+	beats, ended := 0, time.Time{}
+	beating := p.beatWith(ctx, func(Position) { beats++ }, func() { ended = time.Now(); cancel(stalled) })
 	select {
 	case <-ctx.Done():
 	case <-time.After(time.Minute):
 		t.Fatal("the attempt is never ended")
+	}
+	beating.stop()
+	if silent := ended.Sub(p.moved); beats == 0 || silent < timeout {
+		t.Errorf("after %d heartbeats the attempt ended when nothing had moved for %s", beats, silent)
 	}
 	if !errors.Is(context.Cause(ctx), stalled) || retry.Classify(stalled).Type != retry.TypeTimeout {
 		t.Errorf("it ended since %v", context.Cause(ctx))

@@ -24,8 +24,9 @@ type Position struct {
 	Note string `json:"note,omitempty"`
 }
 
-// progress is how far an attempt has come. When nothing has moved for the heartbeat timeout the attempt is ended,
-// and heartbeats fall silent, so that Temporal gives up one that cannot be ended.
+// progress is how far an attempt has come. Heartbeats fall silent when nothing has moved for the heartbeat timeout, and
+// Temporal gives the attempt up when it has heard nothing for as long again. The attempt is ended just before that: it
+// would hold its place on the worker, and its connections, until its start_to_close.
 type progress struct {
 	timeout time.Duration
 	now     func() time.Time
@@ -80,7 +81,7 @@ func (p *progress) alive() (Position, bool) {
 	return p.position, p.holds > 0 || p.timeout <= 0 || p.now().Sub(p.moved) < p.timeout
 }
 
-// beat sends heartbeats until it is stopped, and calls stalled when none is due any more.
+// beat sends heartbeats until it is stopped, and calls stalled when Temporal is about to give the attempt up.
 func (p *progress) beat(ctx context.Context, stalled func()) background {
 	return p.beatWith(ctx, func(position Position) { activity.RecordHeartbeat(ctx, position) }, stalled)
 }
@@ -93,6 +94,7 @@ func (p *progress) beatWith(ctx context.Context, record func(Position), stalled 
 		}
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
+		last := p.now()
 		for {
 			select {
 			case <-quit:
@@ -100,9 +102,12 @@ func (p *progress) beatWith(ctx context.Context, record func(Position), stalled 
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				if position, alive := p.alive(); alive {
+				position, alive := p.alive()
+				switch now := p.now(); {
+				case alive:
+					last = now
 					record(position)
-				} else {
+				case now.Sub(last) >= p.timeout-interval:
 					stalled()
 				}
 			}

@@ -81,7 +81,7 @@ func (w *watchedBody) tell(o outcome, why error) {
 func (w *watchedBody) name(err error) error {
 	switch {
 	case w.outer.Err() != nil:
-		return fmt.Errorf("%s: reading the body: %w", w.what, w.outer.Err())
+		return fmt.Errorf("%s: reading the body: %w", w.what, context.Cause(w.outer))
 	case w.stalled.Load():
 		return retry.TransientError(retry.TypeTimeout, fmt.Errorf(
 			"%s: the body stalled after %d bytes: less than %d bytes came within %s", w.what, w.total, progressBytes, w.idle))

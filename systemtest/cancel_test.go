@@ -2,6 +2,10 @@ package systemtest
 
 import (
 	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,4 +138,48 @@ func TestAStoppingWorkerEndsItsPrograms(t *testing.T) {
 	if err := w.temporal.GetWorkflow(w.ctx, r.WorkflowID, r.RunID).Get(w.ctx, nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestAWarehouseThatHangs: it takes connections and never says a word. The same worker goes on to use another warehouse
+// meanwhile, and a cancel ends the step. The outcome goes to the mute one, which the run waits for as long as it does.
+func TestAWarehouseThatHangs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	api := newWire(t, threeRows)
+	connections := w.connect(api.url())
+	w.write("connections.yaml", w.read(connections)+fmt.Sprintf("  mute: { postgres: { url: \"postgres://u@%s/d?sslmode=disable\" } }\n", listener.Addr()))
+	w.worker(connections)
+	good := w.orders()
+	mute := w.write("mute.yaml", strings.NewReplacer("warehouse: warehouse", "warehouse: mute", "pipeline: "+w.name, "pipeline: "+w.name+"-mute").Replace(w.read(good)))
+	r := w.start(mute, "2026-01-15")
+	w.eventually("the step is at work", func() bool { return w.pendingStep(r, step.ActivityHTTP) })
+	if got := w.run(good, "2026-01-15", 0); got.Result.Rows != 3 {
+		t.Errorf("the other warehouse's run answers %+v", got)
+	}
+	if !w.pendingStep(r, step.ActivityHTTP) {
+		t.Error("the step has ended by itself")
+	}
+	w.cancelInTime(r, func() bool { return !w.pendingStep(r, step.ActivityHTTP) })
+}
+
+// TestAKilledWorkerLeavesNoProgram: on Linux a program ends with the worker that has started it.
+func TestAKilledWorkerLeavesNoProgram(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("skipped: only Linux ends a program with its parent")
+	}
+	w := newWorld(t, warehouse.DriverSQLite)
+	p := w.worker(w.connect("http://127.0.0.1:1"), "--allow-exec")
+	w.start(w.program(`echo $$ >"$FOLDER/draft"; mv "$FOLDER/draft" "$FOLDER/self"; echo $$ >"$FOLDER/child"; exec sleep 600`, ""), "2026-01-15")
+	processes := w.family()
+	if dead(processes) {
+		t.Fatal("the program does not run")
+	}
+	p.Kill()
+	w.eventually("the program has ended", func() bool { return dead(processes) })
 }

@@ -3,6 +3,7 @@ package systemtest
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -481,4 +482,49 @@ func TestADeadlineEndsNothing(t *testing.T) {
 		}
 		return len(outcomes) > 0
 	})
+}
+
+// TestASessionThatHangs: the database's process for the load stands still, so that it takes no cancel request either. The
+// attempt ends in time all the same, and when the process goes on, so does everything else.
+func TestASessionThatHangs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverPostgres)
+	api := newWire(t, threeRows)
+	w.worker(w.connect(api.url()), "--max-activities", "1")
+	const limit = 2 * time.Second
+	file := w.orders(limits(1, limit, ""))
+	w.run(file, "2026-01-15", 0)
+	_, release := w.lockOrders()
+	started := w.start(file, "2026-01-15")
+	looker, err := pgx.Connect(w.ctx, w.config.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer looker.Close(w.ctx)
+	var pid int
+	w.eventually("the load waits for the table", func() bool {
+		err := looker.QueryRow(w.ctx, `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).Scan(&pid)
+		return err == nil
+	})
+	title, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if !strings.Contains(string(title), "postgres") || !strings.Contains(string(title), looker.Config().Database) {
+		t.Skipf("skipped: the database does not run on this host")
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Skipf("skipped: the test may not stop the database's process: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	w.eventually("the attempt is over", func() bool { return len(w.ended(started, "load")) == 1 })
+	for _, took := range w.attempts(started, "load") {
+		onTime(t, "an attempt to load", took, limit)
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	w.failedAs(started, "Timeout")
+	w.run(file, "2026-01-15", 0)
+	if got := w.content().rows; got != 3 {
+		t.Errorf("the table holds %d rows, want 3", got)
+	}
 }

@@ -72,6 +72,10 @@ func TestRecordHistories(t *testing.T) {
 			}))
 			return w.run(w.orders("run_timeout: 5s\n", "defaults: { timeout: { start_to_close: 4s, schedule_to_close: 5s, heartbeat: 2s } }\n"), "2026-01-15", 5)
 		},
+		"program": func(w *world, a *api) report {
+			text := read(w.t, w.program(`[ "$TRANCHE_ATTEMPT" = 2 ] || exit 75`, "    retry: { initial_interval: 10ms }\n"))
+			return w.run(w.write("program.yaml", strings.Replace(text, w.folder, "/tmp", 1)), "2026-01-15", 0)
+		},
 		"cancelled": func(w *world, a *api) report {
 			entered := make(chan struct{})
 			var once sync.Once
@@ -99,7 +103,7 @@ func TestRecordHistories(t *testing.T) {
 			w.name += "-" + name
 			a := newAPI(t)
 			a.set("2026-01-15", 3)
-			w.worker(w.connect(a.URL))
+			w.worker(w.connect(a.URL), "--allow-exec")
 			r := scenario(w, a)
 			w.save(name, &history.History{Events: w.events(r.WorkflowID, r.RunID)})
 		})

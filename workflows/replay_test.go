@@ -41,7 +41,7 @@ func replay(data []byte) error {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/replay/*.json")
-	if err != nil || len(files) < 25 {
+	if err != nil || len(files) < 26 {
 		t.Fatalf("found %d histories: %v", len(files), err)
 	}
 	for _, file := range files {
