@@ -171,6 +171,40 @@ func TestARefusalIsNoFailure(t *testing.T) {
 	}
 }
 
+// TestShortWaitsInARow: refusals that never end do not use up the time of an attempt, which would be a failure.
+func TestShortWaitsInARow(t *testing.T) {
+	t.Parallel()
+	const pause = time.Second
+	soon, cancel := context.WithTimeout(t.Context(), timeShare*pause-time.Millisecond)
+	defer cancel()
+	late, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for name, test := range map[string]struct {
+		ctx    context.Context
+		satOut time.Duration
+		pause  time.Duration
+		short  bool
+	}{
+		"the first":                  {late, 0, pause, true},
+		"the longest":                {late, 0, shortWait, true},
+		"a long one":                 {late, 0, shortWait + 1, false},
+		"the last that fits":         {late, shortWaits - pause, pause, true},
+		"one more":                   {late, shortWaits - pause + 1, pause, false},
+		"no limit":                   {t.Context(), 0, pause, true},
+		"too near to start_to_close": {soon, 0, pause, false},
+	} {
+		a := newActivities(t)
+		throttle := a.newThrottle(input(), newProgress(time.Minute, time.Now))
+		throttle.satOut = test.satOut
+		if got := throttle.isShort(test.ctx, test.pause); got != test.short {
+			t.Errorf("%s: sat out is %t", name, got)
+		}
+		if throttle.gotOn(); throttle.satOut != 0 || throttle.refused != 0 {
+			t.Errorf("%s: getting on does not count", name)
+		}
+	}
+}
+
 // TestARuleAgainstWaiting: a step that must not wait fails at once.
 func TestARuleAgainstWaiting(t *testing.T) {
 	t.Parallel()

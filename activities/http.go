@@ -89,7 +89,7 @@ func (l *listingRun) read(ctx context.Context) (*step.Done, error) {
 		verdict := l.progress.throttle.verdict(err)
 		switch {
 		case err == nil:
-			l.progress.throttle.refused = 0
+			l.progress.throttle.gotOn()
 		case verdict.Class == retry.Throttled:
 			if err := l.progress.throttle.obey(ctx, verdict, err); err != nil {
 				return nil, err

@@ -21,6 +21,11 @@ const (
 	// shortWait is how long an attempt sits out a wait itself; longer ones are timers of the
 	// workflow, which hold no slot of the worker.
 	shortWait = 2 * time.Second
+	// shortWaits is how much of them it sits out in a row, without getting on.
+	shortWaits = 10 * time.Second
+	// timeShare is the part of the attempt's time left, as a divisor, that a wait may take of it. What start_to_close
+	// would cut off would count as a failure.
+	timeShare = 4
 	// bareRefusalJitter varies the pause after a refusal that did not say how long: times 0.5 to 1.5.
 	bareRefusalJitter = 0.5
 	// shownWaits bounds how many different pauses a note names.
@@ -35,6 +40,8 @@ type throttle struct {
 
 	// refused counts the refusals in a row, over earlier executions, too.
 	refused int
+	// satOut is how long this attempt has sat out refusals in a row.
+	satOut time.Duration
 
 	mutex  sync.Mutex
 	waited step.Waited
@@ -67,13 +74,22 @@ func (t *throttle) through(ctx context.Context, do func() (*step.Done, error)) (
 	}
 }
 
+// gotOn says that the attempt got on since it was refused, as by a page.
+func (t *throttle) gotOn() { t.refused, t.satOut = 0, 0 }
+
+// isShort reports whether a pause may be sat out here.
+func (t *throttle) isShort(ctx context.Context, pause time.Duration) bool {
+	deadline, limited := ctx.Deadline()
+	return pause <= shortWait && t.satOut+pause <= shortWaits && (!limited || pause <= time.Until(deadline)/timeShare)
+}
+
 // verdict says what an error is worth to the step.
 func (t *throttle) verdict(err error) retry.Verdict {
 	return t.in.Step.Retry.Overrides().Apply(retry.Classify(err))
 }
 
-// obey waits as a refusal asks: a short pause is sat out here, and nil is returned; a longer one is asked of the
-// workflow, by an error that says so.
+// obey waits as a refusal asks: a short pause is sat out here, and nil is returned; a longer one, or one more of too many,
+// is asked of the workflow, by an error that says so.
 func (t *throttle) obey(ctx context.Context, verdict retry.Verdict, refusal error) error {
 	t.refused++
 	pause, why := verdict.After, asked(refusal)
@@ -85,9 +101,10 @@ func (t *throttle) obey(ctx context.Context, verdict retry.Verdict, refusal erro
 	length := strings.TrimSpace(pause.Round(time.Millisecond).String() + " " + why)
 	reason := fmt.Errorf("%w; waiting %s", refusal, length)
 	t.remember(pause, length)
-	if pause > shortWait {
+	if !t.isShort(ctx, pause) {
 		return &waitError{until: t.activities.now().Add(pause), throttled: t.refused, err: reason}
 	}
+	t.satOut += pause
 	masked := t.activities.connections.Mask(reason.Error())
 	activity.GetLogger(ctx).Info("throttled", "reason", masked)
 	defer t.progress.hold(masked)()

@@ -2,14 +2,23 @@ package systemtest
 
 import (
 	"encoding/base64"
+	"fmt"
+	"maps"
 	"net/url"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/trancheflow/tranche/launch"
+	"github.com/trancheflow/tranche/step"
 	"github.com/trancheflow/tranche/warehouse"
+	"github.com/trancheflow/tranche/workflows"
 )
 
 // TestPasswordsInErrors: a database that cannot be reached, and an address that cannot be read, are told of without the
@@ -65,5 +74,58 @@ func TestPasswordsInErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSecretsOfSchedulesAndBackfills looks through what Temporal keeps of a Schedule, of a backfill and of the runs that they
+// start, and through what the command line prints of them.
+func TestSecretsOfSchedulesAndBackfills(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	newOneRow(a)
+	p := w.worker(w.connect(a.URL))
+	start := today().AddDate(0, 0, -3)
+	w.apply(w.ticking(fmt.Sprintf(`cron: "0 0 * * *", start_date: %s, catchup: all`, start.Format(time.DateOnly))))
+	w.awaitLoaded(daily(t, start), start, today())
+	backfill := w.backfill("tranche/backfill/"+w.name+"/again", w.write("again.yaml", w.read(w.folder+"/pipeline.yaml")),
+		start.Format(time.DateOnly), today().Format(time.DateOnly), func(in *workflows.BackfillInput) { in.Reprocess = step.ReprocessAll })
+	w.patiently(backfill)
+
+	var kept strings.Builder
+	keep := func(message proto.Message) {
+		kept.WriteString(protojson.Format(message))
+		for _, payload := range payloads(message.ProtoReflect()) {
+			kept.Write(payload)
+		}
+	}
+	schedule, err := w.temporal.WorkflowService().DescribeSchedule(w.ctx, &workflowservice.DescribeScheduleRequest{Namespace: "default", ScheduleId: launch.ScheduleID(w.name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep(schedule)
+	ids := append(slices.Collect(maps.Keys(w.runsOf())), backfill.GetID())
+	for _, id := range ids {
+		described, err := w.temporal.DescribeWorkflow(w.ctx, id, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep(described.RawResponse)
+		for _, event := range w.events(id, "") {
+			keep(event)
+		}
+	}
+	if len(ids) != 4 || strings.Count(kept.String(), `"definition"`) < len(ids) {
+		t.Errorf("the test sees the payloads of %d workflows", len(ids))
+	}
+	for _, command := range [][]string{{"runs", w.name}, {"runs", w.name, "--json"}, {"schedules", "list", "--json"}} {
+		got := w.starter(command...)
+		kept.WriteString(got.out + got.talk)
+	}
+	kept.WriteString(w.read(p.Log))
+	for _, secret := range []string{apiToken, base64.StdEncoding.EncodeToString([]byte(apiToken))} {
+		if strings.Contains(kept.String(), secret) {
+			t.Error("a secret is told")
+		}
 	}
 }

@@ -84,6 +84,26 @@ func TestRetryAfterAsADate(t *testing.T) {
 	}
 }
 
+// TestRefusedForLongerThanAnAttempt: short refusals that go on for longer than start_to_close use up no attempt.
+func TestRefusedForLongerThanAnAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	const refusals = 8
+	s := newSource(t, func(rw http.ResponseWriter, r *http.Request, n int) {
+		if n <= refusals {
+			rw.Header().Set("Retry-After", "1")
+			rw.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		answerJSON(rw, rowsOf(dayOf(r), 0, 3))
+	})
+	w.worker(w.connect(s.URL))
+	r := w.run(w.orders("defaults: { retry: { maximum_attempts: 1 }, timeout: { start_to_close: 6s, heartbeat: 3s } }\n"), "2026-01-15", 0)
+	if came := s.came(); len(came) != refusals+1 || r.Result.Steps[0].Attempts != 1 || r.Result.Steps[0].Waited.Times != refusals || r.Result.Rows != 3 {
+		t.Errorf("%d requests: %+v", len(came), r.Result)
+	}
+}
+
 // TestForbiddenForNow tells a 403 that is a limit from one that is a refusal.
 func TestForbiddenForNow(t *testing.T) {
 	t.Parallel()
