@@ -13,6 +13,7 @@ import (
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/retry"
 	"github.com/trancheflow/tranche/step"
+	"github.com/trancheflow/tranche/warehouse"
 )
 
 // herald has people told of what happens to a pipeline, by those who look after its runs.
@@ -62,6 +63,17 @@ func (h herald) ended(ctx context.Context, iv interval.Interval, c closing) erro
 	if _, reason, ok := strings.Cut(c.note, ": "); ok {
 		m.Reason = reason
 	}
+	_, err := h.tell(ctx, m)
+	return err
+}
+
+// recovered tells that a run has loaded an interval that had missed its deadline.
+func (h herald) recovered(ctx context.Context, o warehouse.Outcome) error {
+	if !h.definition.Notify.Tells(pipeline.EventRecovery) {
+		return nil
+	}
+	m := step.About(h.definition, pipeline.EventRecovery)
+	m.Interval, m.Kind, m.WorkflowID, m.RunID, m.OccurredAt = o.Interval, step.Kind(o.Kind), o.WorkflowID, o.RunID, o.RecordedAt.UTC().Truncate(time.Millisecond)
 	_, err := h.tell(ctx, m)
 	return err
 }

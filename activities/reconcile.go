@@ -20,9 +20,6 @@ import (
 // noticeLatest marks, in the ledger's notices, the interval that was started instead of all that were missing.
 const noticeLatest = "latest"
 
-// metricDeadlines counts missed deadlines.
-const metricDeadlines = "tranche_deadlines_missed"
-
 // Reconcile says how the intervals of a pipeline stand, closes the books on runs that ended without an outcome, tells
 // of missed deadlines, and says what is to be started. It starts nothing itself, and may run twice.
 func (a *Activities) Reconcile(ctx context.Context, watched step.Watched) (step.Reconciled, error) {
@@ -228,28 +225,6 @@ func (r *reconciliation) wakeNext(ctx context.Context, of interval.Interval) {
 	if err != nil { // it looks by itself, later
 		activity.GetLogger(ctx).Warn("could not tell the run of the next interval", "pipeline", r.watched.Pipeline, "interval", of.String(), "reason", err)
 	}
-}
-
-// tell tells of missed deadlines of which nobody was told before, and records that. What is interrupted in between is
-// told again, under the same name.
-func (r *reconciliation) tell(ctx context.Context, late []interval.Interval) error {
-	if err := r.herald.late(ctx, late); err != nil {
-		return err
-	}
-	fresh, err := r.ledger.Notice(ctx, r.watched.Pipeline, warehouse.NoticeDeadline, late)
-	if err != nil {
-		return err
-	}
-	for _, iv := range fresh {
-		activity.GetLogger(ctx).Warn("an interval has missed its deadline: it is not loaded", "pipeline", r.watched.Pipeline,
-			"interval", iv.String(), "deadline", r.watched.Deadline.Std().String())
-	}
-	if len(fresh) > 0 {
-		activity.GetMetricsHandler(ctx).WithTags(map[string]string{"pipeline": r.watched.Pipeline}).Counter(metricDeadlines).Inc(int64(len(fresh)))
-		r.note("%d newly missed the deadline of %s", len(fresh), r.watched.Deadline)
-	}
-	r.result.Late = fresh
-	return nil
 }
 
 func (r *reconciliation) decide(ctx context.Context, plan *gaps.Plan) error {
