@@ -107,6 +107,32 @@ func TestEffectiveCatchupWindow(t *testing.T) {
 }
 
 // What a file is follows from its name, and where a column's value stands from its format.
+func TestEffectiveNotify(t *testing.T) {
+	for _, test := range []struct {
+		written  []string
+		deadline Duration
+		want     string
+	}{
+		{nil, 0, "failure recovery"},
+		{nil, 1, "failure deadline recovery"},
+		{[]string{EventRecovery}, 1, "recovery"},
+	} {
+		p := Pipeline{Deadline: test.deadline, Notify: &Notify{Connection: "ops", On: test.written}}
+		full := p.Effective()
+		if got := strings.Join(full.Notify.On, " "); got != test.want || len(p.Notify.On) != len(test.written) {
+			t.Errorf("%v becomes %q, want %q", test.written, got, test.want)
+		}
+		for _, event := range []string{EventFailure, EventDeadline, EventRecovery} {
+			if full.Notify.Tells(event) != strings.Contains(test.want, event) {
+				t.Errorf("%v: %s", test.written, event)
+			}
+		}
+	}
+	if (*Notify)(nil).Tells(EventFailure) {
+		t.Error("nobody has asked")
+	}
+}
+
 func TestEffectiveFiles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ file, want, path string }{

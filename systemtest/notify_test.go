@@ -20,6 +20,7 @@ import (
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/step"
 	"github.com/trancheflow/tranche/warehouse"
+	"github.com/trancheflow/tranche/workflows"
 )
 
 // receiver is a webhook: it keeps what it took and what it refused.
@@ -413,4 +414,30 @@ func TestEndedRunsAreToldOf(t *testing.T) {
 			return err == nil && len(page.GetExecutions()) == 1
 		})
 	})
+}
+
+// Of a run that was terminated while a catchup waited for it the catchup tells: the reconciler finds its outcome there.
+func TestCatchupTellsOfTerminatedRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a, ops := newAPI(t), newReceiver(t)
+	entered := make(chan struct{})
+	var once sync.Once
+	a.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		once.Do(func() { close(entered) })
+		<-r.Context().Done()
+		return true
+	})
+	w.worker(w.notifying(a.URL, ops))
+	catchup := w.backfill("catchup/"+w.name, w.orders(notify), "2026-01-15", "2026-01-16", func(in *workflows.BackfillInput) { in.Kind = step.Catchup })
+	w.await("the run is at work", entered)
+	if err := w.temporal.TerminateWorkflow(w.ctx, step.WorkflowID(w.name, january(15).End), "", "by the test"); err != nil {
+		t.Fatal(err)
+	}
+	if result := w.resultOf(catchup); result.Failed != 1 {
+		t.Errorf("the catchup answers %+v", result)
+	}
+	if m := w.untilTaken(ops, 1); m.Event != "failure" || m.Kind != step.Catchup || m.ErrorType != "Terminated" || m.Reason != "by the test" || m.Interval != january(15) {
+		t.Errorf("%+v", m)
+	}
 }
