@@ -11,6 +11,7 @@ import (
 
 	"github.com/trancheflow/tranche/dial"
 	"github.com/trancheflow/tranche/step"
+	"github.com/trancheflow/tranche/workflows"
 )
 
 func (p *program) gapsCommand() *cli.Command {
@@ -21,15 +22,19 @@ func (p *program) gapsCommand() *cli.Command {
 		Description: `Compares the intervals that are expected with the load ledger and the open runs. A gap is an
 interval that is missing, or whose run failed or was cancelled; one whose run is open, or is just about to be
 started, is listed and is no gap. Intervals that were loaded by another definition than the current one are listed
-apart. With --accept the gaps are recorded as accepted: they will never be filled.
+apart. With --fill a backfill of exactly the gaps is started, and the exit code is 0; with --accept they are recorded
+as accepted: they will never be filled.
 
 Examples:
   starter gaps orders
   starter gaps orders --audit --from 2026-01-01 --to 2026-02-01
+  starter gaps orders --fill
   starter gaps orders --accept --reason "the shop was closed" --from 2026-01-03 --to 2026-01-05`,
 		Flags: append(append(dial.Flags(), rangeFlags()...),
 			&cli.BoolFlag{Name: "outdated", Usage: "count intervals that were loaded by another definition as gaps"},
 			&cli.BoolFlag{Name: "audit", Usage: "count the rows of each loaded interval in its tables, too, and compare them with the receipts; costs a count for each"},
+			&cli.BoolFlag{Name: "fill", Usage: "start a backfill of exactly the gaps"},
+			&cli.IntFlag{Name: flagWindow, Value: workflows.DefaultBackfillWindow, Usage: "how many runs of that backfill may be open at a time"},
 			&cli.BoolFlag{Name: "accept", Usage: "record that the gaps will never be filled; needs --reason"},
 			&cli.StringFlag{Name: "reason", Usage: "why the gaps will never be filled, for whoever finds them accepted"},
 			&cli.StringFlag{Name: "by", Usage: "who accepts them", DefaultText: "the user who is logged in"},
@@ -65,6 +70,8 @@ type gapReport struct {
 	audited       int
 	activeSince   time.Time
 	just          int64
+	filling       *filling // nil: nothing is to be filled
+	filled        *backfillView
 }
 
 // alteredKept bounds the altered loads that are held for people, and for JSON.
@@ -72,6 +79,10 @@ const alteredKept = 10_000
 
 func (p *program) gaps(c *cli.Context) error {
 	acceptance, err := p.acceptance(c)
+	if err != nil {
+		return err
+	}
+	filling, err := fillingOf(c)
 	if err != nil {
 		return err
 	}
@@ -92,16 +103,19 @@ func (p *program) gaps(c *cli.Context) error {
 		return err
 	}
 	report := &gapReport{
-		subject: s, countOutdated: c.Bool("outdated"), counted: newTally(),
+		subject: s, countOutdated: c.Bool("outdated"), counted: newTally(), filling: filling,
 		talk: func(format string, args ...any) { fmt.Fprintf(p.talk, format+"\n", args...) },
 	}
 	ranges := report.ranges(c.Context, request)
 	if c.Bool("json") {
-		err = p.gapsJSON(report, ranges)
+		err = p.gapsJSON(c.Context, report, ranges)
 	} else {
 		err = p.printGaps(report, ranges, request)
 	}
-	if err != nil {
+	if err == nil && !c.Bool("json") {
+		err = p.fillGaps(c.Context, report)
+	}
+	if err != nil || report.filled != nil {
 		return err
 	}
 	return report.verdict(acceptance != nil)
@@ -131,6 +145,9 @@ func (r *gapReport) ranges(ctx context.Context, request step.StandingRequest) it
 				r.counted.add(stretch.Mark, stretch.Count)
 				if stretch.Just {
 					r.just += stretch.Count
+				}
+				if r.filling != nil {
+					r.filling.add(stretch)
 				}
 				if held = stretch.Join(held); len(held) > 1 {
 					if !yield(held[0], nil) {

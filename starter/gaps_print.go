@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"iter"
@@ -154,11 +155,12 @@ type gapsTail struct {
 	Altered     []step.Altered       `json:"altered"`
 	AlteredMore int64                `json:"altered_more,omitempty"`
 	Accepted    int64                `json:"just_accepted"`
+	Backfill    *backfillView        `json:"backfill,omitempty"`
 	ActiveSince *time.Time           `json:"active_since,omitempty"`
 }
 
 // gapsJSON streams the ranges that are worth a word: what is loaded as it should be is only counted.
-func (p *program) gapsJSON(report *gapReport, ranges iter.Seq2[step.Stretch, error]) error {
+func (p *program) gapsJSON(ctx context.Context, report *gapReport, ranges iter.Seq2[step.Stretch, error]) error {
 	head := gapsHead{report.schedule().Name, report.schedule().Schedule.Timezone, report.definition.Digest, report.found != nil}
 	return p.streamJSON(head, "ranges", func(yield func(any, error) bool) {
 		for stretch, err := range ranges {
@@ -170,10 +172,14 @@ func (p *program) gapsJSON(report *gapReport, ranges iter.Seq2[step.Stretch, err
 				return
 			}
 		}
-	}, func() any {
+	}, func() (any, error) {
+		if err := p.fillGaps(ctx, report); err != nil {
+			return nil, err
+		}
 		tail := gapsTail{
 			Gaps: report.count(), Expected: report.counted.expected(), Counts: report.counted.states, Outdated: report.counted.outdated,
 			Audited: report.audited, Altered: report.altered, AlteredMore: report.alteredCount - int64(len(report.altered)), Accepted: report.just,
+			Backfill: report.filled,
 		}
 		if !report.activeSince.IsZero() {
 			tail.ActiveSince = &report.activeSince
@@ -181,7 +187,7 @@ func (p *program) gapsJSON(report *gapReport, ranges iter.Seq2[step.Stretch, err
 		if tail.Altered == nil {
 			tail.Altered = []step.Altered{}
 		}
-		return tail
+		return tail, nil
 	})
 }
 

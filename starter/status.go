@@ -226,9 +226,9 @@ func (p *program) statusJSON(ctx context.Context, s *subject, head *statusHead, 
 		if len(held) > 0 {
 			yield(standRangeOf(held[0], held[0].State.IsGap()), nil)
 		}
-	}, func() any {
+	}, func() (any, error) {
 		tail.Intervals, tail.Outdated = counted.total, counted.outdated
-		return tail
+		return tail, nil
 	})
 }
 

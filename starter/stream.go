@@ -9,7 +9,7 @@ import (
 
 // streamJSON prints one JSON object: the fields of head, a list of any length, which is not held in memory, and the
 // fields of tail, which is asked for when the list is done. Where the list ends with an error, the object is cut off.
-func (p *program) streamJSON(head any, name string, list iter.Seq2[any, error], tail func() any) error {
+func (p *program) streamJSON(head any, name string, list iter.Seq2[any, error], tail func() (any, error)) error {
 	out := bufio.NewWriterSize(p.out, 64<<10)
 	defer out.Flush()
 	fields, err := jsonFields(head)
@@ -32,7 +32,11 @@ func (p *program) streamJSON(head any, name string, list iter.Seq2[any, error], 
 	if separator != "\n    " {
 		out.WriteString("\n  ")
 	}
-	if fields, err = jsonFields(tail()); err != nil {
+	last, err := tail()
+	if err != nil {
+		return err
+	}
+	if fields, err = jsonFields(last); err != nil {
 		return err
 	}
 	out.WriteString("]," + fields + "\n}\n")

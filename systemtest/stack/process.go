@@ -108,6 +108,9 @@ func (p *Process) await(ctx context.Context, file string) error {
 // Ended is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
+// ID returns the id of the process.
+func (p *Process) ID() int { return p.command.Process.Pid }
+
 // Signal sends a signal.
 func (p *Process) Signal(signal syscall.Signal) error { return p.command.Process.Signal(signal) }
 
