@@ -104,7 +104,7 @@ func (p *standingPage) accept(ctx context.Context, cells []step.Cell) error {
 		}
 	}
 	accepted, err := p.ledger.Accept(ctx, warehouse.Outcome{
-		Pipeline: p.request.Pipeline, Kind: string(step.Manual), Fence: info.StartedTime.UnixMicro(),
+		Pipeline: p.request.Pipeline, Fence: info.StartedTime.UnixMicro(),
 		WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID,
 		Note: fmt.Sprintf("accepted by %s: %s", p.request.Accept.By, p.request.Accept.Reason),
 	}, wanted)

@@ -56,6 +56,8 @@ type statusHead struct {
 	CatchingUp string `json:"catching_up,omitempty"`
 	// Reconciled is what the reconciler found last; missing when Temporal remembers none.
 	Reconciled *reconciledNote `json:"reconciled,omitempty"`
+
+	location *time.Location
 }
 
 type reconciledNote struct {
@@ -137,6 +139,7 @@ func (p *program) statusHead(ctx context.Context, s *subject) (*statusHead, erro
 	head := &statusHead{
 		Pipeline: of.Name, Schedule: schedules.Cadence(of.Schedule), Timezone: of.Schedule.Timezone, Digest: s.definition.Digest,
 		Catchup: string(of.Schedule.Catchup), State: stateNone,
+		location: s.location,
 	}
 	if s.found == nil {
 		return head, nil

@@ -136,22 +136,25 @@ func typical(cells []step.Cell) time.Duration {
 
 // letters writes the letters of a line behind some blanks.
 func letters(line []step.State, blanks, group int, colour bool) string {
+	apart := func(at int) bool { return at > 0 && group > 0 && at%group == 0 }
 	var text strings.Builder
-	at := 0
-	space := func() {
-		if at > 0 && group > 0 && at%group == 0 {
+	for at := range blanks {
+		if apart(at) {
 			text.WriteByte(' ')
 		}
-		at++
-	}
-	for range blanks {
-		space()
 		text.WriteByte(' ')
 	}
-	for _, state := range line {
-		space()
-		shown := lookOf(state)
-		text.WriteString(coloured(string(shown.letter), shown.colour, colour))
+	for at := 0; at < len(line); {
+		if apart(blanks + at) {
+			text.WriteByte(' ')
+		}
+		alike := 1
+		for at+alike < len(line) && line[at+alike] == line[at] && !apart(blanks+at+alike) {
+			alike++
+		}
+		shown := lookOf(line[at])
+		text.WriteString(coloured(strings.Repeat(string(shown.letter), alike), shown.colour, colour))
+		at += alike
 	}
 	return text.String()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -13,8 +14,11 @@ import (
 
 // printHead says what runs next, and what was found last.
 func (p *program) printHead(head *statusHead) {
-	zone := head.Timezone
-	fmt.Fprintf(p.out, "%s: %s (%s), catchup %s\n", head.Pipeline, printable(head.Schedule), zone, head.Catchup)
+	cadence := printable(head.Schedule)
+	if !strings.Contains(cadence, head.Timezone) {
+		cadence += " in " + head.Timezone
+	}
+	fmt.Fprintf(p.out, "%s: %s, catchup %s\n", head.Pipeline, cadence, head.Catchup)
 	fmt.Fprintf(p.out, "%s\n", p.nextRun(head))
 	if head.CatchingUp != "" {
 		fmt.Fprintf(p.out, "catching up: %s\n", head.CatchingUp)
@@ -39,7 +43,7 @@ func (p *program) nextRun(head *statusHead) string {
 	case head.Next == nil:
 		return "next run not known" + note
 	default:
-		return fmt.Sprintf("next run at %s, in %s%s", head.Next.UTC().Format(time.RFC3339), age(head.Next.Sub(p.now())), note)
+		return fmt.Sprintf("next run at %s, in %s%s", head.Next.In(head.location).Format("2006-01-02 15:04:05 -07:00"), age(head.Next.Sub(p.now())), note)
 	}
 }
 
@@ -80,14 +84,23 @@ func (p *program) statusBody(ctx context.Context, s *subject, request step.Stand
 			body.WriteString("\nno interval of this range is over\n")
 		}
 	case table:
-		body.WriteString("\n")
+		body.WriteString("\n" + s.extent(cells) + "\n")
 		err = p.printCells(&body, s, cells)
 		body.WriteString("\n" + legendOf(counted))
 	default:
 		colour := p.wantsColour()
-		body.WriteString("\n" + grid(cells, s.location, colour) + "\n" + legend(counted, colour))
+		body.WriteString("\n" + s.extent(cells) + "\n" + grid(cells, s.location, colour) + "\n" + legend(counted, colour))
 	}
 	return body.Bytes(), err
+}
+
+// extent says how many intervals are shown, and from when to when, by their starts.
+func (s *subject) extent(cells []step.Cell) string {
+	text := plural(len(cells), "interval") + ", " + s.name(cells[0].Interval.Start)
+	if len(cells) > 1 {
+		text += " to " + s.name(cells[len(cells)-1].Interval.Start)
+	}
+	return text + "\n"
 }
 
 // mostCells is how many intervals are shown one by one.
@@ -110,12 +123,16 @@ func (s *subject) cells(ctx context.Context, request step.StandingRequest, detai
 	return cells, false, nil
 }
 
-// noteWidth is how much of a note has room in a table, in characters.
-const noteWidth = 40
+// noteIndent stands before a note below its interval.
+const noteIndent = "            "
 
+// printCells writes a line for each interval. A note that has no room there stands below it, cut where a terminal ends:
+// --json has it in full.
 func (p *program) printCells(out *bytes.Buffer, s *subject, cells []step.Cell) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "INTERVAL\tSTATE\tROWS\tATTEMPTS\tTOOK\tAGE\tKIND\tNOTE")
+	var wide bytes.Buffer
+	table := tabwriter.NewWriter(&wide, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "INTERVAL\tSTATE\tROWS\tATTEMPTS\tTOOK\tAGE\tKIND")
+	notes := []string{""}
 	for _, cell := range cells {
 		d := cell.Details
 		if d == nil {
@@ -137,12 +154,24 @@ func (p *program) printCells(out *bytes.Buffer, s *subject, cells []step.Cell) e
 		if cell.Outdated && note == "" {
 			note = "by another definition"
 		}
-		if runes := []rune(note); len(runes) > noteWidth {
-			note = string(runes[:noteWidth-1]) + "…"
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.name(cell.Interval.Start), cell.State, rows, attempts, took, since, d.Kind, note)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.name(cell.Interval.Start), cell.State, rows, attempts, took, since, d.Kind)
+		notes = append(notes, note)
 	}
-	return table.Flush()
+	err := table.Flush()
+	for line := range strings.Lines(wide.String()) {
+		line = strings.TrimRight(line, "\n")
+		note := notes[0]
+		switch notes = notes[1:]; {
+		case note == "":
+			line = strings.TrimRight(line, " ")
+		case columns(line)+columns(note)+2 <= terminalWidth:
+			line += "  " + note
+		default:
+			line = strings.TrimRight(line, " ") + "\n" + noteIndent + cut(note, terminalWidth-len(noteIndent))
+		}
+		out.WriteString(line + "\n")
+	}
+	return err
 }
 
 func tookPrecision(d time.Duration) time.Duration {

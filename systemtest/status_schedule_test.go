@@ -108,7 +108,7 @@ func TestStatusOfASchedule(t *testing.T) {
 	file := w.twelve("")
 	w.apply(file)
 	w.run(file, januaryDay(3), 5)
-	heading := w.name + ": 0 0 * * * (UTC), catchup none\nno further runs\nreconciled AGO ago: nothing is missing\n"
+	heading := w.name + ": 0 0 * * * in UTC, catchup none\nno further runs\nreconciled AGO ago: nothing is missing\n"
 	shows := func(want string, args ...string) {
 		t.Helper()
 		got := w.starter(append([]string{"status"}, args...)...)
@@ -116,7 +116,7 @@ func TestStatusOfASchedule(t *testing.T) {
 			t.Errorf("status %v exits %d:\n%s%s\nwant\n%s", args, got.code, text, got.talk, want)
 		}
 	}
-	shows(heading+"\n2025-12-29 Mon     --F-\n2026-01-05 Mon  -------\n2026-01-12 Mon  -\n\nF failed 1   - unexpected 11\n", w.name)
+	shows(heading+"\n12 intervals, 2026-01-01 to 2026-01-12\n\n2025-12-29 Mon     --F-\n2026-01-05 Mon  -------\n2026-01-12 Mon  -\n\nF failed 1   - unexpected 11\n", w.name)
 	// What has failed was wanted by somebody; the rest nobody expects.
 	w.says(6, w.name+": 1 gap in 1 interval (1 failed)\n2026-01-03: failed\n", "11 intervals before ", "gaps", w.name)
 	if report := w.gaps(6, w.name, "--all"); report.Gaps != 12 || report.Expected != 12 {

@@ -148,8 +148,10 @@ func TestEveryStateIsTold(t *testing.T) {
 	t.Parallel()
 	databases(t, func(w *world) {
 		s := newStanding(w)
-		s.says(0, s.name+`: 0 0 * * * (UTC), catchup none
+		s.says(0, s.name+`: 0 0 * * * in UTC, catchup none
 no Schedule: nothing is started by itself
+
+12 intervals, 2026-01-01 to 2026-01-12
 
 2025-12-29 Mon     LFCL
 2026-01-05 Mon  LRWMMMF
@@ -214,14 +216,14 @@ var passing = regexp.MustCompile(`  +[0-9.]+[a-zµ]+  +[0-9]+s  `)
 func (s *standing) tells() {
 	s.t.Helper()
 	got := s.starter("status", s.file, "--table", "--from", "2026-01-01", "--to", "2026-01-08")
-	_, table, _ := strings.Cut(got.out, "\n\n")
+	table := got.out[strings.Index(got.out, "INTERVAL"):]
 	var lines []string
 	for line := range strings.Lines(table) {
 		lines = append(lines, strings.Join(strings.Fields(passing.ReplaceAllString(line, "  TIME  ")), " "))
 	}
 	text := strings.Join(lines, "\n")
 	for _, want := range []string{
-		"INTERVAL STATE ROWS ATTEMPTS TOOK AGE KIND NOTE\n2026-01-01 loaded 1 1 TIME manual\n2026-01-02 failed 1 TIME manual HTTPStatus: ",
+		"INTERVAL STATE ROWS ATTEMPTS TOOK AGE KIND\n2026-01-01 loaded 1 1 TIME manual\n2026-01-02 failed 1 TIME manual\nHTTPStatus: list api: page 1: GET http://",
 		"\n2026-01-03 cancelled TIME manual", "\n2026-01-04 loaded 4 1 TIME manual\n2026-01-05 loaded 5 1 TIME manual by another definition\n",
 		"\n2026-01-06 running", "\n2026-01-07 waiting", "\n\n3 loaded, 1 running, 1 waiting, 1 failed, 1 cancelled",
 	} {
