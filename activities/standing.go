@@ -16,11 +16,8 @@ import (
 	"github.com/trancheflow/tranche/warehouse"
 )
 
-// What bounds a page: it is to be smaller than 256 KiB, and to take some seconds.
+// What bounds a page beside its size: it is to take some seconds.
 const (
-	pageStretches = 1500
-	pageCells     = 1000
-	pageDetailed  = 400
 	pageIntervals = 200_000
 	// pageAccepted is how many intervals a page looks at that has gaps accepted.
 	pageAccepted = 20_000
@@ -185,7 +182,7 @@ func (p *standingPage) isFull() bool {
 	if p.request.Accept != nil {
 		most = pageAccepted
 	}
-	return p.seen >= most || p.described >= pageDescribed || p.answer.Audited >= pageAudited || p.activities.now().Sub(p.began) >= pageTime
+	return p.seen >= most || p.described >= pageDescribed || p.answer.Audited >= pageAudited || len(p.answer.Altered) >= step.PageAltered || p.activities.now().Sub(p.began) >= pageTime
 }
 
 // take looks closer at the intervals of a block and puts them on the page. Where that is full, it sets Next.
@@ -226,11 +223,11 @@ func (p *standingPage) cut(cells []step.Cell) []step.Cell {
 	room := len(cells)
 	switch {
 	case p.request.Detailed:
-		room = pageDetailed - len(p.answer.Cells)
+		room = step.PageDetailed - len(p.answer.Cells)
 	case p.request.Each:
-		room = pageCells - len(p.answer.Cells)
+		room = step.PageCells - len(p.answer.Cells)
 	default:
-		left, before := pageStretches-len(p.answer.Stretches), step.Mark{}
+		left, before := step.PageStretches-len(p.answer.Stretches), step.Mark{}
 		for i := range cells {
 			if cells[i].Mark != before {
 				if left--; left < 0 {

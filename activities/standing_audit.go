@@ -132,9 +132,6 @@ func (p *standingPage) query(cells []step.Cell) warehouse.Query {
 	}
 }
 
-// detailNote bounds the note of an interval, in bytes.
-const detailNote = 200
-
 // detail adds what the ledger knows of the cells.
 func (p *standingPage) detail(ctx context.Context, cells []step.Cell) error {
 	if len(cells) == 0 {
@@ -175,8 +172,8 @@ func detailsOf(cell *step.Cell, outcome *warehouse.Outcome) *step.Details {
 	details := &step.Details{
 		Kind: step.Kind(outcome.Kind), Attempts: outcome.Attempts, Since: outcome.RecordedAt, Digest: outcome.Digest, Note: outcome.Note,
 	}
-	if len(details.Note) > detailNote {
-		details.Note = strings.ToValidUTF8(details.Note[:detailNote], "") + "…"
+	if len(details.Note) > step.DetailNote {
+		details.Note = strings.ToValidUTF8(details.Note[:step.DetailNote], "") + "…"
 	}
 	if !outcome.StartedAt.IsZero() {
 		details.Took = pipeline.Duration(outcome.RecordedAt.Sub(outcome.StartedAt).Round(time.Millisecond))

@@ -41,6 +41,17 @@ func (s State) IsGap() bool { return s == StateMissing || s == StateFailed || s 
 // IsOpen reports whether an interval in this state has an open run.
 func (s State) IsOpen() bool { return s == StateOpen || s == StateRunning || s == StateWaiting }
 
+// What bounds a page, so that it stays below 256 KiB.
+const (
+	PageStretches = 1500
+	PageCells     = 1000
+	PageDetailed  = 150
+	// DetailNote bounds the note of an interval, in bytes.
+	DetailNote = 200
+	// PageAltered bounds the altered loads.
+	PageAltered = 500
+)
+
 // StandingRequest asks how the intervals of a pipeline stand. They are told page by page.
 type StandingRequest struct {
 	Pipeline  string `json:"pipeline"`

@@ -175,6 +175,20 @@ func TestRecordScheduledHistories(t *testing.T) {
 	}
 }
 
+// TestRecordStandingHistory does the same for what tells how intervals stand.
+func TestRecordStandingHistory(t *testing.T) {
+	if !*record {
+		t.Skip("skipped: records only with -record")
+	}
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	w.name = "replay-standing"
+	w.worker(w.connect("http://127.0.0.1:1"))
+	file := w.twelve("")
+	w.gaps(0, file, "--accept", "--reason", "none", "--by", "anna")
+	w.save("standing", &history.History{Events: w.events(w.newest(launch.LedgerID(w.name), false))})
+}
+
 // newest returns a completed workflow whose id begins so; an odd one is one of no midnight.
 func (w *world) newest(prefix string, odd bool) (workflowID, runID string) {
 	w.t.Helper()

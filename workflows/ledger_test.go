@@ -28,3 +28,21 @@ func TestLedgerAsksOnTheControlQueue(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+func TestStandingAsksOnTheControlQueue(t *testing.T) {
+	t.Parallel()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	next := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+	env.RegisterActivityWithOptions(func(ctx context.Context, request step.StandingRequest) (step.StandingAnswer, error) {
+		if queue := activity.GetInfo(ctx).TaskQueue; queue != "default-test-taskqueue/control" || request.Pipeline != "orders" || request.Newest != 7 {
+			t.Errorf("%+v was asked on %s", request, queue)
+		}
+		return step.StandingAnswer{Next: next, Grids: 2}, nil
+	}, activity.RegisterOptions{Name: step.ActivityStanding})
+	env.ExecuteWorkflow(Standing, step.StandingRequest{Pipeline: "orders", Newest: 7})
+	var got step.StandingAnswer
+	if err := env.GetWorkflowResult(&got); err != nil || got.Grids != 2 || !got.Next.Equal(next) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -25,7 +25,7 @@ func replay(data []byte) error {
 	id := recorded.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()
 	r := worker.NewWorkflowReplayer()
 	for name, function := range map[string]any{
-		launch.RunType: Run, launch.GateType: Gate, BackfillType: Backfill, ReconcileType: Reconcile, LedgerType: Ledger,
+		launch.RunType: Run, launch.GateType: Gate, BackfillType: Backfill, ReconcileType: Reconcile, LedgerType: Ledger, StandingType: Standing,
 		launch.NotifyType: Notify,
 		PlanType:          Plan,
 	} {
