@@ -18,7 +18,7 @@ import (
 func TestGapsAreFilled(t *testing.T) {
 	t.Parallel()
 	databases(t, func(w *world) {
-		a := newAPI(t)
+		a := newAPI(w.t)
 		for n := 1; n <= 12; n++ {
 			a.set(januaryDay(n), n)
 		}
@@ -39,19 +39,19 @@ func TestGapsAreFilled(t *testing.T) {
 			} `json:"backfill"`
 		}
 		if err := json.Unmarshal([]byte(got.out), &filled); err != nil || got.code != 0 || filled.Gaps != 4 || filled.Backfill.ID == "" {
-			t.Fatalf("gaps --fill exits %d, %v:\n%s%s", got.code, err, got.out, got.talk)
+			w.t.Fatalf("gaps --fill exits %d, %v:\n%s%s", got.code, err, got.out, got.talk)
 		}
 		if got := w.starter("backfill", "show", filled.Backfill.ID, "--wait"); got.code != 0 {
-			t.Fatalf("the backfill: %d\n%s%s", got.code, got.out, got.talk)
+			w.t.Fatalf("the backfill: %d\n%s%s", got.code, got.out, got.talk)
 		}
 		w.gaps(0, file, "--to", "2026-01-07")
 		report := w.gaps(6, file)
 		if want := "3-3 1 loaded outdated\n7-12 6 missing gap\n"; report.ranges() != want {
-			t.Errorf("left:\n%swant\n%s", report.ranges(), want)
+			w.t.Errorf("left:\n%swant\n%s", report.ranges(), want)
 		}
 		for id, count := range w.executions() {
 			if want := map[bool]int{true: 2, false: 1}[strings.HasSuffix(id, "-01-03T00:00:00Z")]; count != want {
-				t.Errorf("%s has run %d times", id, count)
+				w.t.Errorf("%s has run %d times", id, count)
 			}
 		}
 		w.says(0, w.name+": no gaps in 6 intervals\n\nLoaded by another definition (a gap with --outdated):\n2026-01-03: loaded, by another definition\n", "",

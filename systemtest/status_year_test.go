@@ -60,23 +60,23 @@ func TestAYearOfMinutesIsSummarised(t *testing.T) {
 		file := w.ticking(`every: 1m, start_date: 2025-01-01, end_date: 2026-01-01`)
 		worker := w.worker(w.connect("http://127.0.0.1:1"))
 		w.gaps(0, file, "--to", "2025-01-01T00:00:00Z") // the worker has opened the warehouse
-		before := peak(t, worker.ID())
+		before := peak(w.t, worker.ID())
 		w.fillYear(1440)
 		begun := time.Now()
 		report := w.gaps(6, file)
 		took := time.Since(begun)
 		if report.Expected != minutesOfYear || report.Gaps != 365 || report.Counts["loaded"] != minutesOfYear-365 {
-			t.Errorf("%d expected, %d gaps: %v", report.Expected, report.Gaps, report.Counts)
+			w.t.Errorf("%d expected, %d gaps: %v", report.Expected, report.Gaps, report.Counts)
 		}
 		begun = time.Now()
 		status := w.starter("status", file, "--from", "2025-01-01")
 		if status.code != 0 || !strings.Contains(status.out, "\n525600 intervals\n") || !strings.Contains(status.out, "ranges before, and:\n") ||
 			!strings.Contains(status.out, "\n2025-12-31: missing\n2025-12-31 00:01 to 2025-12-31 23:59, 1439 intervals: loaded, by another definition\n") || len(status.out) > 10_000 {
-			t.Errorf("status exits %d:\n%s%s", status.code, status.out, status.talk)
+			w.t.Errorf("status exits %d:\n%s%s", status.code, status.out, status.talk)
 		}
-		t.Logf("%s: gaps took %s, status %s, the worker grew from %d to %d MiB", w.config.Driver, took.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), before, peak(t, worker.ID()))
-		if after := peak(t, worker.ID()); after > before+150 {
-			t.Errorf("the worker grew from %d to %d MiB", before, after)
+		w.t.Logf("%s: gaps took %s, status %s, the worker grew from %d to %d MiB", w.config.Driver, took.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), before, peak(w.t, worker.ID()))
+		if after := peak(w.t, worker.ID()); after > before+150 {
+			w.t.Errorf("the worker grew from %d to %d MiB", before, after)
 		}
 	})
 }
