@@ -54,6 +54,8 @@ type statusHead struct {
 	Note string `json:"note,omitempty"`
 	// CatchingUp is the workflow that runs what is missing; missing when none does.
 	CatchingUp string `json:"catching_up,omitempty"`
+	// Backfills are the open ones.
+	Backfills []string `json:"backfills,omitempty"`
 	// Reconciled is what the reconciler found last; missing when Temporal remembers none.
 	Reconciled *reconciledNote `json:"reconciled,omitempty"`
 
@@ -72,6 +74,9 @@ type statusTail struct {
 	Outdated    int64                `json:"outdated"`
 	ActiveSince *time.Time           `json:"active_since,omitempty"`
 }
+
+// backfillsShown is how many open backfills are named.
+const backfillsShown = 10
 
 // stateNone is the state of a pipeline without a Schedule.
 const stateNone = "none"
@@ -140,6 +145,13 @@ func (p *program) statusHead(ctx context.Context, s *subject) (*statusHead, erro
 		Pipeline: of.Name, Schedule: schedules.Cadence(of.Schedule), Timezone: of.Schedule.Timezone, Digest: s.definition.Digest,
 		Catchup: string(of.Schedule.Catchup), State: stateNone,
 		location: s.location,
+	}
+	backfills, err := s.listed(ctx, of.Name, true, backfillsShown)
+	if err != nil {
+		return nil, err
+	}
+	for _, view := range backfills {
+		head.Backfills = append(head.Backfills, view.ID)
 	}
 	if s.found == nil {
 		return head, nil

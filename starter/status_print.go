@@ -23,6 +23,9 @@ func (p *program) printHead(head *statusHead) {
 	if head.CatchingUp != "" {
 		fmt.Fprintf(p.out, "catching up: %s\n", head.CatchingUp)
 	}
+	for _, id := range head.Backfills {
+		fmt.Fprintf(p.out, "backfill: %s is open\n", id)
+	}
 	if head.Reconciled != nil {
 		fmt.Fprintf(p.out, "reconciled %s ago: %s\n", age(p.now().Sub(head.Reconciled.At)), printable(head.Reconciled.Note))
 	}
