@@ -1,0 +1,170 @@
+package systemtest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/trancheflow/tranche/interval"
+	"github.com/trancheflow/tranche/launch"
+	"github.com/trancheflow/tranche/step"
+	"github.com/trancheflow/tranche/warehouse"
+)
+
+// TestDailyRunsOvertakeABackfill: the places of the worker are all taken by steps of a backfill, and more wait. The
+// run of a day that is started now gets the first place that is free.
+func TestDailyRunsOvertakeABackfill(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	line := make(chan string, 1000) // who was served
+	pass := make(chan struct{})
+	a.intercept(func(answer http.ResponseWriter, r *http.Request) bool {
+		line <- strings.TrimSuffix(r.URL.Query().Get("from"), "T00:00:00Z")
+		select {
+		case <-pass:
+		case <-r.Context().Done():
+			return true
+		}
+		writePage(answer, r, 1, "row")
+		return true
+	})
+	w.worker(w.connect(a.URL), "--max-activities", "2")
+	file := w.orders()
+	const backlog = 40
+	id := w.oneBackfill(file, "--from", "2026-01-01", "--to", "2026-03-02", "--max-active-runs", fmt.Sprint(backlog)).ID
+	served := []string{<-line, <-line}
+	w.eventually("the backlog is there", func() bool {
+		waiting := 0
+		for _, each := range w.steer("show", id).Running {
+			for _, event := range w.events(each.WorkflowID, "") {
+				if event.GetEventType() == enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED {
+					waiting++
+					break
+				}
+			}
+		}
+		return waiting == backlog
+	})
+	today := w.start(file, "2026-06-01")
+	w.awaitEvent(today, enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED)
+	for !slices.Contains(served, "2026-06-01") && len(served) < 2*backlog {
+		pass <- struct{}{}
+		select {
+		case next := <-line:
+			served = append(served, next)
+		case <-w.ctx.Done():
+			t.Fatalf("served were %v", served)
+		}
+	}
+	// A poll that is under way may have taken one more of the backfill's steps, and each load of theirs takes a place.
+	if at := slices.Index(served, "2026-06-01"); at > 6 {
+		t.Errorf("the run of the day came as number %d: %v", at, served)
+	}
+	t.Logf("the run of the day came as number %d of %d that wait", slices.Index(served, "2026-06-01")-1, backlog)
+	close(pass)
+	w.wantStatus(enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, today)
+	if got := w.starter("backfill", "show", id, "--wait"); got.code != 0 {
+		t.Errorf("the backfill exits %d: %s", got.code, got.talk)
+	}
+}
+
+// TestWorkflowTasksOvertakeABackfill: a backlog of runs waits for a worker. When one comes, the run of the day that was
+// started last is among the first.
+func TestWorkflowTasksOvertakeABackfill(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	newHurdles(a, nil)
+	file := w.orders()
+	starter := launch.New(w.temporal, "default", nil)
+	const backlog = 150
+	definition := w.definition(file)
+	for n := range backlog {
+		start := january(1).Start.AddDate(0, 0, n)
+		if _, err := starter.Start(w.ctx, launch.Request{
+			Definition: definition, Kind: step.Backfill, Interval: interval.Interval{Start: start, End: start.AddDate(0, 0, 1)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	today := w.start(file, "2026-06-01")
+	w.worker(w.connect(a.URL))
+	w.wantStatus(enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, today)
+	described, err := w.temporal.DescribeWorkflow(w.ctx, today.WorkflowID, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, before := described.RawResponse.GetWorkflowExecutionInfo().GetCloseTime().AsTime(), 0
+	w.awaitIdle()
+	for n := range backlog {
+		other, err := w.temporal.DescribeWorkflow(w.ctx, step.WorkflowID(w.name, january(2).Start.AddDate(0, 0, n)), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other.RawResponse.GetWorkflowExecutionInfo().GetCloseTime().AsTime().Before(at) {
+			before++
+		}
+	}
+	if before > backlog/3 {
+		t.Errorf("%d of %d runs of a backfill had ended before that of the day", before, backlog)
+	}
+	t.Logf("%d of %d runs of a backfill had ended before that of the day", before, backlog)
+}
+
+// TestPipelinesDoNotStarveEachOther: one pipeline has a long backfill with a width of two. The runs of another, that
+// ticks every few seconds, start within seconds, and the backfill never has more than its two.
+func TestPipelinesDoNotStarveEachOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	var mutex sync.Mutex
+	active, peak := 0, 0
+	a.intercept(func(answer http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Query().Get("from"), "T00:00:00Z") {
+			writePage(answer, r, 1, "row")
+			return true
+		}
+		mutex.Lock()
+		active++
+		peak = max(peak, active)
+		mutex.Unlock()
+		writePage(answer, r, 1, "row")
+		mutex.Lock()
+		active--
+		mutex.Unlock()
+		return true
+	})
+	w.worker(w.connect(a.URL), "--max-activities", "3")
+	long := w.write("long.yaml", strings.ReplaceAll(strings.Replace(w.read(w.orders()), "pipeline: "+w.name, "pipeline: "+w.name+"-long", 1), "table: orders", "table: long"))
+	id := w.oneBackfill(long, "--from", "2026-01-01", "--to", "2026-11-01", "--max-active-runs", "2").ID
+	start := ago(0)
+	w.apply(w.ticking(every(start, "")))
+	w.awaitLoaded(beats(t, start), start, start.Add(4*beat))
+	if view := w.steer("show", id); view.State == "done" {
+		t.Logf("the backfill was done before the ticks were: %+v", view.Counts)
+	}
+	for iv := range beats(t, start).Between(start, start.Add(4*beat)) {
+		history := w.events(step.WorkflowID(w.name, iv.End), "")
+		for _, event := range history {
+			if event.GetEventType() == enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED {
+				if late := event.GetEventTime().AsTime().Sub(iv.End); late > 10*time.Second {
+					t.Errorf("the first step of %s had ended %s after its tick", iv, late)
+				}
+				break
+			}
+		}
+	}
+	w.steer("cancel", id, "--runs")
+	mutex.Lock()
+	defer mutex.Unlock()
+	if peak > 2 {
+		t.Errorf("the backfill had %d at work at a time", peak)
+	}
+}
