@@ -20,7 +20,7 @@ func (a *Activities) StartNotification(ctx context.Context, ask step.Notificatio
 	if err != nil {
 		return a.mapped(ctx, step.Input{}, int(activity.GetInfo(ctx).Attempt), temporalError(err))
 	}
-	activity.GetLogger(ctx).Info("told of a "+ask.Notification.Message.Event, "pipeline", ask.Notification.Message.Pipeline, "notification", started.WorkflowID)
+	activity.GetLogger(ctx).Info("a notification is on its way", "pipeline", ask.Notification.Message.Pipeline, "notification", started.WorkflowID)
 	return nil
 }
 
