@@ -374,9 +374,7 @@ func TestWhatFollowsATimeout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, warehouse.DriverSQLite)
 	api := newWire(t, silent)
-	connections := w.connect(api.url())
-	w.write("connections.yaml", strings.Replace(w.read(connections), `"${API_TOKEN}"`, `"${API_TOKEN}", circuit_breaker: off`, 1))
-	w.worker(connections)
+	w.worker(w.settings(w.connect(api.url()), "circuit_breaker: off"))
 	day := 1
 	for more, want := range map[string]int{
 		"":                                       2,

@@ -165,11 +165,11 @@ func (w *world) failedAs(r report, kind string) {
 // pendingStep says whether a step is being worked at.
 func (w *world) pendingStep(r report, activityType string) bool {
 	w.t.Helper()
-	described, err := w.temporal.DescribeWorkflowExecution(w.ctx, r.WorkflowID, r.RunID)
+	described, err := w.temporal.DescribeWorkflow(w.ctx, r.WorkflowID, r.RunID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, pending := range described.GetPendingActivities() {
+	for _, pending := range described.RawResponse.GetPendingActivities() {
 		if pending.GetActivityType().GetName() == activityType && pending.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED {
 			return true
 		}
