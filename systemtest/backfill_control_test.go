@@ -126,6 +126,41 @@ func TestBackfillCancelsOnlyItsOwn(t *testing.T) {
 	w.wantStatus(enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, other)
 }
 
+// TestBackfillCancelledWhileItsWorkerIsLost: the worker is killed with runs in flight, and nobody can answer. The
+// cancel is carried out by the next worker, which knows from the heartbeat of the last one what to wait for; the server
+// is killed, too, before it has ended.
+func TestBackfillCancelledWhileItsWorkerIsLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	kill, restart := w.stateful()
+	a := newAPI(t)
+	open := days(7, 10)
+	h := newHurdles(a, open)
+	connections := w.connect(a.URL)
+	worker := w.worker(connections)
+	file := w.orders("defaults: { timeout: { heartbeat: 3s }, retry: { maximum_attempts: 100, maximum_interval: 1s } }\n")
+	view := w.oneBackfill(file, "--from", "2026-01-01", "--to", "2026-01-31")
+	w.awaitEntered(h, open...)
+	w.eventually("the heartbeat knows it", func() bool { return len(w.steer("show", view.ID).Running) == 4 })
+	worker.Kill()
+	cancel := w.follow("backfill", "cancel", view.ID)
+	w.worker(connections)
+	if code := cancel.end(); code != 0 || !strings.Contains(cancel.talk.String(), "4 runs open") {
+		t.Errorf("cancel exits %d: %s", code, cancel.talk)
+	}
+	kill()
+	restart()
+	h.release(open...)
+	if got := w.starter("backfill", "show", view.ID, "--wait"); got.code != 5 {
+		t.Errorf("show --wait exits %d: %s", got.code, got.talk)
+	}
+	ended := w.steer("show", view.ID)
+	if ended.State != "cancelled" || ended.Counts.Started != 10 || ended.Counts.Loaded != 10 || ended.NotRun != 20 || len(w.executions()) != 10 {
+		t.Errorf("it has ended as %+v, with %d runs", ended, len(w.executions()))
+	}
+	w.replay(report{WorkflowID: view.WorkflowID})
+}
+
 // TestBackfillPauseResumeResize: each takes effect when its command returns.
 func TestBackfillPauseResumeResize(t *testing.T) {
 	t.Parallel()

@@ -283,6 +283,7 @@ func TestBackfillOutlivesEverybody(t *testing.T) {
 	if rows := w.content().rows; len(executions) != 100 || rows != 100 {
 		t.Errorf("%d days were run, the table holds %d rows", len(executions), rows)
 	}
+	w.replay(report{WorkflowID: view.WorkflowID})
 	if events := len(w.events(view.WorkflowID, "")); events > 120 {
 		t.Errorf("the history has %d events for 100 days", events)
 	}

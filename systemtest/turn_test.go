@@ -178,16 +178,23 @@ func (w *world) limited(limit int, more ...string) string {
 // and of these runs.
 func (w *world) replays(runs ...report) {
 	w.t.Helper()
+	for _, r := range append(runs, report{WorkflowID: launch.GateID(w.name)}) {
+		w.replay(r)
+	}
+}
+
+// replay makes sure of it for one workflow.
+func (w *world) replay(r report) {
+	w.t.Helper()
 	replayer := worker.NewWorkflowReplayer()
 	replayer.RegisterWorkflowWithOptions(workflows.Run, workflow.RegisterOptions{Name: launch.RunType})
 	replayer.RegisterWorkflowWithOptions(workflows.Gate, workflow.RegisterOptions{Name: launch.GateType})
-	for _, r := range append(runs, report{WorkflowID: launch.GateID(w.name)}) {
-		kept := &history.History{Events: w.events(r.WorkflowID, r.RunID)}
-		err := replayer.ReplayWorkflowHistoryWithOptions(quiet{}, kept, worker.ReplayWorkflowHistoryOptions{
-			OriginalExecution: workflow.Execution{ID: r.WorkflowID, RunID: r.RunID},
-		})
-		if err != nil {
-			w.t.Errorf("%s does not replay: %v", r.WorkflowID, err)
-		}
+	replayer.RegisterWorkflowWithOptions(workflows.Backfill, workflow.RegisterOptions{Name: workflows.BackfillType})
+	kept := &history.History{Events: w.events(r.WorkflowID, r.RunID)}
+	err := replayer.ReplayWorkflowHistoryWithOptions(quiet{}, kept, worker.ReplayWorkflowHistoryOptions{
+		OriginalExecution: workflow.Execution{ID: r.WorkflowID, RunID: r.RunID},
+	})
+	if err != nil {
+		w.t.Errorf("%s does not replay: %v", r.WorkflowID, err)
 	}
 }
