@@ -215,8 +215,6 @@ func (p *Plan) count(at Standing, open, recent bool, before Standing, edits *edi
 		p.Loaded++
 	case step.StateAccepted:
 		p.Accepted++
-	default:
-		p.Failed++
 	case step.StateDue:
 		p.Recent++
 		p.deferred = p.deferred || p.newest.last() == before.Interval && !before.Interval.IsZero()
@@ -231,6 +229,8 @@ func (p *Plan) count(at Standing, open, recent bool, before Standing, edits *edi
 			p.edited.era = edit
 			p.edited.add(at.Interval)
 		}
+	default:
+		p.Failed++
 	}
 }
 
