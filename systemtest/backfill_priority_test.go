@@ -75,6 +75,45 @@ func TestDailyRunsOvertakeABackfill(t *testing.T) {
 	}
 }
 
+// TestABackfillHasItsOwnWidth: a pipeline may have one run at work, and a backfill of it three. Together they are four,
+// and never more.
+func TestABackfillHasItsOwnWidth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	open := append(days(1, 3), januaryDay(20))
+	h := newHurdles(a, open)
+	connections := w.connect(a.URL)
+	w.worker(connections)
+	w.worker(connections)
+	file := w.ticking(`cron: "0 0 * * *", start_date: 2026-01-01, max_active_runs: 1`)
+	byHand := w.startDays(file, 20, 20)
+	w.awaitEntered(h, januaryDay(20))
+	byHand = append(byHand, w.startDays(file, 21, 24)...)
+	id := w.oneBackfill(file, "--from", "2026-01-01", "--to", "2026-01-06", "--max-active-runs", "3").ID
+	w.awaitEntered(h, days(1, 3)...)
+	w.untilGate(1, 4)
+	w.eventually("the backfill says that three are open", func() bool { return len(w.steer("show", id).Running) == 3 })
+	if len(a.seen()) != 4 {
+		t.Errorf("the API was asked for %v", a.seen())
+	}
+	h.release(open...)
+	w.wantStatus(enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, byHand...)
+	if got := w.starter("backfill", "show", id, "--wait"); got.code != 0 {
+		t.Errorf("the backfill exits %d: %s", got.code, got.talk)
+	}
+	if peak := w.peak(byHand); peak != 1 {
+		t.Errorf("%d of the runs by hand were at work at a time", peak)
+	}
+	var ours []report
+	for n := 1; n <= 5; n++ {
+		ours = append(ours, report{WorkflowID: step.WorkflowID(w.name, january(n).End)})
+	}
+	if peak := w.peak(ours); peak != 3 {
+		t.Errorf("%d of the backfill's runs were at work at a time", peak)
+	}
+}
+
 // TestWorkflowTasksOvertakeABackfill: a backlog of runs waits for a worker. When one comes, the run of the day that was
 // started last is among the first.
 func TestWorkflowTasksOvertakeABackfill(t *testing.T) {
