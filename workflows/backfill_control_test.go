@@ -156,6 +156,24 @@ func TestBackfillObeys(t *testing.T) {
 	}
 }
 
+// Temporal's cancel ends a backfill that is paused, too.
+func TestBackfillCancelledInAPause(t *testing.T) {
+	t.Parallel()
+	env := holding(t, func(_ context.Context, request step.WindowRequest) (step.WindowState, error) {
+		t.Errorf("a window is held: %+v", request)
+		return request.State, nil
+	})
+	env.RegisterDelayedCallback(env.CancelWorkflow, time.Hour)
+	input := backfillInput(t)
+	input.Paused, input.Expected.Run, input.State.Counts.Loaded = true, 31, 11
+	env.ExecuteWorkflow(BackfillType, input)
+	var cancelled *temporal.CanceledError
+	var result BackfillResult
+	if !errors.As(env.GetWorkflowError(), &cancelled) || cancelled.Details(&result) != nil || result.Loaded != 11 || result.NotRun != 20 {
+		t.Errorf("it ends with %v: %+v", env.GetWorkflowError(), result)
+	}
+}
+
 // What cannot be done is refused before it leaves a trace.
 func TestBackfillRefusesOrders(t *testing.T) {
 	t.Parallel()
