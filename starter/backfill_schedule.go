@@ -88,6 +88,9 @@ func (p *program) wholeIntervals(definition *pipeline.Pipeline, within step.Rang
 	if err != nil {
 		return whole, 0, err
 	}
+	if iv, ok := grid.Owner(within.From); ok && iv.Start.Before(within.From) {
+		fmt.Fprintf(p.talk, "%s: %s lies only partly in the range, and is left out\n", definition.Name, iv)
+	}
 	for iv := range grid.Between(within.From, within.To) {
 		if iv.End.After(within.To) || iv.End.After(p.now()) {
 			fmt.Fprintf(p.talk, "%s: %s is not over, or lies only partly in the range: it and what comes after are left out\n", definition.Name, iv)

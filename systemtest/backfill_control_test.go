@@ -229,7 +229,8 @@ func TestBackfillViaSchedule(t *testing.T) {
 	}
 	w.run(file, "2026-01-05", 0)
 	got := w.starter(within...)
-	if got.code != 0 || !strings.Contains(got.talk, "5 intervals from 2026-01-04T00:00:00Z to 2026-01-09T00:00:00Z") || !strings.Contains(got.talk, "cannot be paused") {
+	if got.code != 0 || !strings.Contains(got.talk, "5 intervals from 2026-01-04T00:00:00Z to 2026-01-09T00:00:00Z") || !strings.Contains(got.talk, "cannot be paused") ||
+		!strings.Contains(got.talk, "2026-01-03T00:00:00Z/2026-01-04T00:00:00Z lies only partly") {
 		t.Errorf("it exits %d: %s", got.code, got.talk)
 	}
 	w.awaitRuns(func(runs map[string]int) bool {
