@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/trancheflow/tranche/interval"
@@ -85,14 +84,17 @@ func (a *Activities) newest(ctx context.Context, id string) (execution, error) {
 	return execution{
 		known: true, open: isOpen(info.GetStatus()), ours: info.GetType().GetName() == launch.RunType,
 		id: id, runID: info.GetExecution().GetRunId(), status: info.GetStatus(), started: info.GetStartTime().AsTime(), closed: info.GetCloseTime().AsTime(),
-		atWork: hasWork(described.RawResponse.GetPendingActivities()),
+		atWork: hasWork(described.RawResponse),
 		kind:   launch.MemoText(info.GetMemo(), launch.MemoKind), digest: launch.MemoText(info.GetMemo(), launch.MemoDigest),
 	}, nil
 }
 
-// hasWork reports whether one of the activities that are open was taken up by a worker.
-func hasWork(pending []*workflow.PendingActivityInfo) bool {
-	for _, one := range pending {
+// hasWork reports whether a worker has taken up one of a run's open activities, or the run itself for a moment.
+func hasWork(described *workflowservice.DescribeWorkflowExecutionResponse) bool {
+	if described.GetPendingWorkflowTask().GetState() == enums.PENDING_WORKFLOW_TASK_STATE_STARTED {
+		return true
+	}
+	for _, one := range described.GetPendingActivities() {
 		if one.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED || one.GetAttempt() > 1 {
 			return true
 		}

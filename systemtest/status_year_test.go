@@ -3,7 +3,9 @@ package systemtest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,6 +101,25 @@ func TestEveryOtherMinuteIsMissing(t *testing.T) {
 		t.Errorf("%d gaps in %d ranges", report.Gaps, len(report.Ranges))
 	}
 	t.Logf("%d ranges took %s", len(report.Ranges), time.Since(begun).Round(time.Millisecond))
+	interrupted := exec.CommandContext(w.ctx, shared.binaries.Path("starter"), "gaps", file, "--json")
+	interrupted.Env = w.environment
+	out, err := interrupted.StdoutPipe()
+	if err == nil {
+		err = interrupted.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+	if err := interrupted.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	rest, _ := io.ReadAll(out)
+	if err := interrupted.Wait(); interrupted.ProcessState.ExitCode() != 130 || len(rest) > len(got.out)/2 {
+		t.Errorf("interrupted, it ends as %v after %d of %d bytes", err, len(rest), len(got.out))
+	}
 	if people := w.starter("gaps", file); people.code != 6 || strings.Count(people.out, "\n") > 300 || !strings.Contains(people.out, "more; --json lists them all\n") {
 		t.Errorf("exits %d, %d lines", people.code, strings.Count(people.out, "\n"))
 	}
