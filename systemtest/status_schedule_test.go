@@ -59,6 +59,38 @@ func TestGapsAreFilled(t *testing.T) {
 	})
 }
 
+// What lies between two gaps, and nobody expects, is not run.
+func TestWhatNobodyExpectsIsNotFilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	a.intercept(answer404)
+	w.worker(w.connect(a.URL))
+	file := w.twelve("")
+	w.apply(file)
+	w.run(file, januaryDay(3), 5)
+	w.run(file, januaryDay(6), 5)
+	a.intercept(nil)
+	got := w.starter("gaps", w.name, "--fill")
+	if want := w.name + ": 2 gaps in 2 intervals (2 failed)\n2026-01-03: failed\n2026-01-06: failed\n"; got.code != 0 || got.out != want || !strings.Contains(got.talk, " for 2 gaps; look at it with `starter backfill show ") {
+		t.Fatalf("gaps --fill exits %d:\n%s%swant\n%s", got.code, got.out, got.talk, want)
+	}
+	w.eventually("the gaps are filled", func() bool { return w.starter("gaps", w.name).code == 0 && w.gaps(0, w.name).Counts["loaded"] == 2 })
+	backfills := w.starter("backfill", "list", w.name, "--json")
+	var listed []struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal([]byte(backfills.out), &listed); err != nil || len(listed) != 1 {
+		t.Fatalf("%v: %s%s", err, backfills.out, backfills.talk)
+	}
+	if got := w.starter("backfill", "show", listed[0].ID, "--wait"); got.code != 0 {
+		t.Fatalf("the backfill: %d\n%s%s", got.code, got.out, got.talk)
+	}
+	if runs := w.executions(); len(runs) != 2 {
+		t.Errorf("more was run: %v", runs)
+	}
+}
+
 // The run of an interval that waits for the one before goes on when that is accepted.
 func TestAnAcceptedGapWakesTheRunThatWaitsForIt(t *testing.T) {
 	t.Parallel()
