@@ -42,11 +42,16 @@ func (p *standingPage) lookCloser(ctx context.Context, cells []step.Cell, last b
 			return failure
 		}
 	}
+	for _, cell := range closer {
+		if cell.State.IsOpen() {
+			p.open[cell.Interval.End.Unix()] = true
+		}
+	}
 	return nil
 }
 
 // describe says how an interval stands by its newest execution and, where that has ended, by its outcome. Outcomes of
-// runs that left none are written by the reconciler.
+// runs that left none are written by the reconciler. Many do this at a time, each for a cell of its own.
 func (p *standingPage) describe(ctx context.Context, cell *step.Cell) error {
 	found, err := p.activities.newest(ctx, step.WorkflowID(p.request.Pipeline, cell.Interval.End))
 	if err != nil {
@@ -55,7 +60,6 @@ func (p *standingPage) describe(ctx context.Context, cell *step.Cell) error {
 	wasOpen := cell.State == step.StateOpen
 	switch {
 	case found.open:
-		p.open[cell.Interval.End.Unix()] = true
 		cell.State, cell.Outdated = step.StateWaiting, false
 		if found.atWork {
 			cell.State = step.StateRunning
