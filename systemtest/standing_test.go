@@ -92,3 +92,25 @@ func TestPagesTileOverAnEdit(t *testing.T) {
 		}
 	})
 }
+
+// Runs that no worker takes up wait, however many they are.
+func TestManyOpenRunsWait(t *testing.T) {
+	t.Parallel()
+	r := newReconciling(newWorld(t, warehouse.DriverSQLite))
+	schedule := r.watched.Schedule
+	schedule.EndDate = "2026-02-01"
+	const runs = 30
+	for n := 1; n <= runs; n++ {
+		r.stall(r.name, n)
+	}
+	request := step.StandingRequest{Pipeline: r.name, Warehouse: "warehouse", Schedule: schedule, Each: true, Detailed: true}
+	r.eventually("all are listed", func() bool {
+		waiting := 0
+		for _, cell := range r.stand(request).Cells {
+			if cell.State == step.StateWaiting && cell.Details != nil && cell.Kind == step.Scheduled && !cell.Since.IsZero() {
+				waiting++
+			}
+		}
+		return waiting == runs
+	})
+}
