@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/interval"
@@ -30,11 +29,7 @@ func backfillInput(t *testing.T) BackfillInput {
 // holding is an environment whose windows are held by a function.
 func holding(t *testing.T, hold func(ctx context.Context, request step.WindowRequest) (step.WindowState, error)) *testsuite.TestWorkflowEnvironment {
 	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
-	// On a busy machine a workflow that yields may look like one that does not.
-	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
-	env.SetTestTimeout(time.Minute)
+	env := newEnvironment(t)
 	env.RegisterWorkflowWithOptions(Backfill, workflow.RegisterOptions{Name: BackfillType})
 	env.RegisterActivityWithOptions(hold, activity.RegisterOptions{Name: step.ActivityWindow})
 	return env

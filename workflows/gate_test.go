@@ -3,7 +3,6 @@ package workflows
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -40,9 +38,7 @@ type gateWorld struct {
 
 func newGateWorld(t *testing.T) *gateWorld {
 	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	w := &gateWorld{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), ended: map[step.Seat]bool{}}
+	w := &gateWorld{TestWorkflowEnvironment: newEnvironment(t), ended: map[step.Seat]bool{}}
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: launch.GateID("orders")})
 	w.RegisterWorkflowWithOptions(Gate, workflow.RegisterOptions{Name: launch.GateType})
 	register := func(name string, function any) {

@@ -6,15 +6,13 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/testsuite"
 
 	"github.com/trancheflow/tranche/step"
 )
 
 func TestLedgerAsksOnTheControlQueue(t *testing.T) {
 	t.Parallel()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
+	env := newEnvironment(t)
 	want := step.GridAnswer{Since: time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC), Grids: 2}
 	env.RegisterActivityWithOptions(func(ctx context.Context, request step.GridRequest) (step.GridAnswer, error) {
 		if queue := activity.GetInfo(ctx).TaskQueue; queue != "default-test-taskqueue/control" || request.Pipeline != "orders" {
@@ -31,8 +29,7 @@ func TestLedgerAsksOnTheControlQueue(t *testing.T) {
 
 func TestStandingAsksOnTheControlQueue(t *testing.T) {
 	t.Parallel()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
+	env := newEnvironment(t)
 	next := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
 	env.RegisterActivityWithOptions(func(ctx context.Context, request step.StandingRequest) (step.StandingAnswer, error) {
 		if queue := activity.GetInfo(ctx).TaskQueue; queue != "default-test-taskqueue/control" || request.Pipeline != "orders" || request.Newest != 7 {

@@ -8,7 +8,6 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/interval"
@@ -19,8 +18,7 @@ import (
 // not keep the others from it.
 func TestReconcileGoesOn(t *testing.T) {
 	t.Parallel()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
+	env := newEnvironment(t)
 	env.RegisterWorkflowWithOptions(Reconcile, workflow.RegisterOptions{Name: ReconcileType})
 	register := func(name string, function any) {
 		env.RegisterActivityWithOptions(function, activity.RegisterOptions{Name: name})

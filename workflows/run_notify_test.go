@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/trancheflow/tranche/launch"
@@ -139,9 +136,7 @@ func TestNobodyCanBeTold(t *testing.T) {
 // how long it took, by the workflow's clock.
 func deliver(t *testing.T, input any, answer func(attempt int32) error) (tries int32, took time.Duration, err error) {
 	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
+	env := newEnvironment(t)
 	env.RegisterWorkflowWithOptions(Notify, workflow.RegisterOptions{Name: launch.NotifyType})
 	env.RegisterActivityWithOptions(func(ctx context.Context, n step.Notification) error {
 		info := activity.GetInfo(ctx)
@@ -151,7 +146,6 @@ func deliver(t *testing.T, input any, answer func(attempt int32) error) (tries i
 		tries = info.Attempt
 		return answer(info.Attempt)
 	}, activity.RegisterOptions{Name: step.ActivityNotify})
-	env.SetTestTimeout(time.Minute)
 	began := env.Now()
 	env.ExecuteWorkflow(launch.NotifyType, input)
 	return tries, env.Now().Sub(began), env.GetWorkflowError()

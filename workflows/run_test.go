@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -88,9 +86,7 @@ func (w *world) ask(ctx context.Context, in step.Input, answer func(step.Input, 
 
 func (w *world) environment(t *testing.T, owned interval.Interval) *testsuite.TestWorkflowEnvironment {
 	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
+	env := newEnvironment(t)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: step.WorkflowID("orders", owned.End)})
 	env.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: launch.RunType})
 	register := func(name string, function any) {

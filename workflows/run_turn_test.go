@@ -174,7 +174,6 @@ func TestALostGrantIsAskedForAgain(t *testing.T) {
 			return false, step.Standing{Waits: true, Limit: 2, Taken: 2, By: []string{"a", "b"}, Before: 3}, nil
 		}
 	}
-	env.SetTestTimeout(time.Minute)
 	start(env, step.Manual, scheduled(t, "max_active_runs: 2"))
 	if err := env.GetWorkflowError(); err != nil {
 		t.Fatal(err)
