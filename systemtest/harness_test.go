@@ -262,7 +262,11 @@ var columns = []pipeline.Column{{Name: "id", Type: "bigint"}, {Name: "at", Type:
 
 // orders is a pipeline over the API: daily, delete+insert by time.
 func (w *world) orders(more ...string) string {
-	text := fmt.Sprintf(`pipeline: %[1]s
+	return w.write("pipeline.yaml", w.ordersText(more...))
+}
+
+func (w *world) ordersText(more ...string) string {
+	return fmt.Sprintf(`pipeline: %[1]s
 warehouse: warehouse
 task_queue: %[1]s
 schedule: { cron: "0 0 * * *", start_date: 2026-01-01 }
@@ -281,7 +285,6 @@ schedule: { cron: "0 0 * * *", start_date: 2026-01-01 }
   - name: load
     load: { from: extract, table: orders, disposition: delete+insert, time_column: at }
 `, w.name, strings.Join(more, ""))
-	return w.write("pipeline.yaml", text)
 }
 
 // content is what the table orders holds.

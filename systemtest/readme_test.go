@@ -78,7 +78,7 @@ func TestConnectionsInDocuments(t *testing.T) {
 				continue
 			}
 			read++
-			if _, err := connection.Parse(document, []byte(fence), func(string) (string, bool) { return "a-secret-value", true }); err != nil {
+			if _, err := connection.Parse(document, []byte(fence), func(string) (string, bool) { return "https://example.com/a-secret-value", true }); err != nil {
 				t.Errorf("%s shows connections that a worker refuses: %v", document, err)
 			}
 		}

@@ -2,6 +2,7 @@ package systemtest
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -113,10 +114,12 @@ func breakOff(w http.ResponseWriter, raw string, reset bool) {
 	}
 }
 
-// in returns the same world for a subtest.
+// in returns the same world for a subtest, whose patience begins now: it may have waited for its turn.
 func (w *world) in(t *testing.T) *world {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
 	same := *w
-	same.t = t
+	same.t, same.ctx = t, ctx
 	return &same
 }
 
@@ -130,7 +133,7 @@ func (w *world) settings(connections, settings string) string {
 // pairs of a text and what takes its place.
 func (w *world) also(name string, changes ...string) string {
 	w.t.Helper()
-	text := w.read(w.orders())
+	text := w.ordersText()
 	for i := 0; i < len(changes); i += 2 {
 		if !strings.Contains(text, changes[i]) {
 			w.t.Fatalf("the pipeline has no %q", changes[i])
