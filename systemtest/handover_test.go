@@ -2,6 +2,7 @@ package systemtest
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,9 +108,9 @@ func TestAFiringOnATick(t *testing.T) {
 	w.replays(fired)
 }
 
-// TestLookbackInOrder starts the intervals before a scheduled run again, oldest first, none before the beginning, and
-// not by anything but a scheduled run.
-func TestLookbackInOrder(t *testing.T) {
+// TestLookback starts the intervals before a scheduled run again, after it, none before the beginning, and not by
+// anything but a scheduled run.
+func TestLookback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, warehouse.DriverSQLite)
 	a := newAPI(t)
@@ -127,6 +128,8 @@ func TestLookbackInOrder(t *testing.T) {
 	for _, request := range a.seen() {
 		asked = append(asked, request[:len("2026-01-02")])
 	}
+	// Which of two that are started in the same moment asks for the only slot first is not said.
+	slices.Sort(asked[min(2, len(asked)):])
 	if got, want := strings.Join(asked, " "), "2026-01-02 2026-01-03 2026-01-01 2026-01-02"; got != want {
 		t.Errorf("the API was asked for %s, want %s", got, want)
 	}
