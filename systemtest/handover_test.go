@@ -108,9 +108,9 @@ func TestAFiringOnATick(t *testing.T) {
 	w.replays(fired)
 }
 
-// TestLookback starts the intervals before a scheduled run again, after it, none before the beginning, and not by
+// TestLookbackOfARun starts the intervals before a scheduled run again, after it, none before the beginning, and not by
 // anything but a scheduled run.
-func TestLookback(t *testing.T) {
+func TestLookbackOfARun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, warehouse.DriverSQLite)
 	a := newAPI(t)
