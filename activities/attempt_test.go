@@ -160,7 +160,7 @@ func TestARefusalIsNoFailure(t *testing.T) {
 		t.Errorf("the wait is %+v", wait)
 	}
 	// The backoff of the second refusal in a row is 2 ms, times 0.5 to 1.5, and chance is in the middle.
-	const want = "waited 3 times, 1m0.003s: 1ms as its header Retry-After asked, 2ms by backoff, since it did not say for how long, 1m0s"
+	const want = "waited 3 times, 1m0.003s: 1ms as its header Retry-After asked, 2ms by backoff, since it did not say for how long, 1m0s since its circuit was open"
 	if wait.Waited == nil || wait.Waited.String() != want {
 		t.Errorf("waited for %v, want %s", wait.Waited, want)
 	}

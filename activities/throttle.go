@@ -92,7 +92,7 @@ func (t *throttle) verdict(err error) retry.Verdict {
 // is asked of the workflow, by an error that says so.
 func (t *throttle) obey(ctx context.Context, verdict retry.Verdict, refusal error) error {
 	t.refused++
-	pause, why := verdict.After, asked(refusal)
+	pause, why := verdict.After, asked(verdict, refusal)
 	if pause <= 0 {
 		policy := retryPolicy(t.in)
 		policy.Jitter, policy.Spread = bareRefusalJitter, true
@@ -118,11 +118,18 @@ func (t *throttle) obey(ctx context.Context, verdict retry.Verdict, refusal erro
 	}
 }
 
-// asked names the header that a pause follows from, where it was one.
-func asked(refusal error) string {
+// asked says what a pause follows from: a header, where it was one, or what is waited for before anything is sent.
+func asked(verdict retry.Verdict, refusal error) string {
 	var status *connection.StatusError
-	if errors.As(refusal, &status) && status.Asked != "" {
+	switch {
+	case errors.As(refusal, &status) && status.Asked != "":
 		return "as its header " + status.Asked + " asked"
+	case verdict.Type == connection.TypeCircuitOpen:
+		return "since its circuit was open"
+	case verdict.Type == connection.TypeFileMissing:
+		return "since the file was not there"
+	case status == nil && verdict.Type == connection.TypeRateLimited:
+		return "as a limit of its connection asked"
 	}
 	return ""
 }

@@ -9,7 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -137,8 +140,15 @@ func (p Program) notStarted(err error) error {
 			return retry.TransientError(TypeNotStarted, err)
 		}
 	}
-	if errors.Is(err, exec.ErrNotFound) {
+	switch info, lost := os.Stat(p.Folder); { // the system blames the program for a folder that is not there
+	case p.Folder != "" && lost != nil:
+		err = fmt.Errorf("start %s: the folder to run it in, on the worker's host: %w", p.Command[0], lost)
+	case p.Folder != "" && !info.IsDir():
+		err = fmt.Errorf("start %s: %s, where it is to run on the worker's host, is no folder", p.Command[0], p.Folder)
+	case errors.Is(err, exec.ErrNotFound):
 		err = fmt.Errorf("%w: install it on the worker's host, or write its whole path", err)
+	case errors.Is(err, fs.ErrNotExist) && p.Folder != "" && !filepath.IsAbs(p.Command[0]):
+		err = fmt.Errorf("%w: it is looked up in the folder that the program runs in, %s: write its whole path, or set the folder", err, p.Folder)
 	}
 	return retry.PermanentError(TypeNotStarted, err)
 }

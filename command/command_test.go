@@ -77,16 +77,23 @@ func TestWhatCannotBeStarted(t *testing.T) {
 	if err := os.WriteFile(plain, []byte("text"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, p := range map[string]Program{
-		"none":           {},
-		"empty":          {Command: []string{""}},
-		"not on PATH":    {Command: []string{"no-such-program-anywhere"}},
-		"no such file":   {Command: []string{"/no/such/program"}},
-		"no program":     {Command: []string{plain}},
-		"no such folder": {Command: []string{"/bin/sh", "-c", "exit 0"}, Folder: filepath.Join(folder, "gone")},
+	sh := []string{"/bin/sh", "-c", "exit 0"}
+	for name, test := range map[string]struct {
+		program Program
+		want    string
+	}{
+		"none":            {Program{}, "none is named"},
+		"empty":           {Program{Command: []string{""}}, "none is named"},
+		"not on PATH":     {Program{Command: []string{"no-such-program-anywhere"}}, "install it on the worker's host"},
+		"no such file":    {Program{Command: []string{"/no/such/program"}, Folder: folder}, "start /no/such/program: "},
+		"no program":      {Program{Command: []string{plain}}, "permission denied"},
+		"not in a folder": {Program{Command: []string{"./load.sh"}, Folder: folder}, "it is looked up in the folder that the program runs in, " + folder},
+		"no such folder":  {Program{Command: sh, Folder: filepath.Join(folder, "gone")}, "the folder to run it in, on the worker's host: stat " + folder},
+		"no folder":       {Program{Command: sh, Folder: plain}, plain + ", where it is to run on the worker's host, is no folder"},
 	} {
-		if _, err := p.Run(t.Context()); retry.Classify(err) != (retry.Verdict{Class: retry.Permanent, Type: TypeNotStarted}) {
-			t.Errorf("%s: %v", name, err)
+		_, err := test.program.Run(t.Context())
+		if retry.Classify(err) != (retry.Verdict{Class: retry.Permanent, Type: TypeNotStarted}) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %s", name, err, test.want)
 		}
 	}
 	canceled, cancel := context.WithCancel(t.Context())

@@ -10,6 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/trancheflow/tranche/pipeline"
 )
 
 // sensitiveHeaders are those headers, and query parameters, whose value is a credential, by name or by a part of it.
@@ -19,6 +21,10 @@ func (d *decoder) headers(node *yaml.Node, path string, into http.Header) {
 	d.entries(node, path, func(key, value *yaml.Node, at string) {
 		if !httpguts.ValidHeaderFieldName(key.Value) {
 			d.problem(key, at, CodeBadValue, "this is no name of an HTTP header")
+			return
+		}
+		if pipeline.IsRequestHeader(key.Value) {
+			d.problem(key, at, CodeConflict, "the header "+key.Value+" follows from each request itself, and another value would not be sent: take it out")
 			return
 		}
 		raw, ok := d.scalar(value, at)
@@ -79,8 +85,8 @@ func (d *decoder) apiKey(node *yaml.Node, path string, s *httpSettings) {
 		d.problem(node, path, CodeConflict, "an api_key is sent in exactly one of header and query: name it there")
 	}
 	switch {
-	case seen["header"] && !httpguts.ValidHeaderFieldName(header):
-		d.problem(headerNode, join(path, "header"), CodeBadValue, "this is no name of an HTTP header")
+	case seen["header"] && (!httpguts.ValidHeaderFieldName(header) || pipeline.IsRequestHeader(header)):
+		d.problem(headerNode, join(path, "header"), CodeBadValue, "this is no name of an HTTP header that can carry a key")
 	case seen["header"]:
 		s.header.Set(header, value)
 	default:

@@ -86,8 +86,10 @@ func (d *decoder) statuses(into *[]int, list string, taken map[int]string) func(
 
 // circuitBreaker reads off, or the settings.
 func (d *decoder) circuitBreaker(node *yaml.Node, path string, s *httpSettings) {
-	if scalar := resolve(node); scalar.Kind == yaml.ScalarNode && scalar.Value == "off" {
-		s.failures = 0
+	if scalar := resolve(node); scalar.Kind == yaml.ScalarNode {
+		if s.failures = 0; scalar.Value != "off" {
+			d.problem(node, path, CodeWrongType, "write off, or a mapping such as { consecutive_failures: 5, cool_down: 60s }")
+		}
 		return
 	}
 	coolDown := pipeline.Duration(s.coolDown)

@@ -50,6 +50,16 @@ var templateAction = regexp.MustCompile(`\{\{[^}]*\}\}`)
 // outsideOfActions is a template with an x for each action, to look at what is written around them.
 func outsideOfActions(text string) string { return templateAction.ReplaceAllString(text, "x") }
 
+// IsRequestHeader reports whether a header follows from the request itself (its host, its body), so that a value
+// that somebody sets for it is not sent.
+func IsRequestHeader(name string) bool {
+	switch strings.ToLower(name) {
+	case "host", "content-length", "transfer-encoding", "trailer":
+		return true
+	}
+	return false
+}
+
 func (c *checker) headers(at string, headers map[string]Template) {
 	seen := map[string]string{}
 	for _, name := range sortedNames(headers) {
@@ -59,6 +69,8 @@ func (c *checker) headers(at string, headers map[string]Template) {
 			c.fail(join(at, name), codeBadName, "%q is no name of a header", clip(name))
 		case seen[lower] != "":
 			c.fail(join(at, name), codeDuplicateName, "%s and %s are the same header", clip(seen[lower]), clip(name))
+		case IsRequestHeader(name):
+			c.fail(join(at, name), codeReservedName, "%s follows from the request itself, and another value would not be sent: take it out", clip(name))
 		case strings.ContainsAny(string(headers[name]), "\r\n"):
 			c.fail(join(at, name), codeInvalidValue, "a header has no line breaks")
 		}
