@@ -43,6 +43,9 @@ func (c *checker) check() {
 	c.notify()
 	c.schedule()
 	c.retry("defaults.retry", c.p.Defaults.Retry, c.full.Defaults.Retry)
+	if !c.hasActivities() {
+		c.retryOfOwnSteps("defaults.retry", c.p.Defaults.Retry)
+	}
 	c.timeout("defaults.timeout", c.full.Defaults.Timeout)
 	c.steps()
 	c.graph()

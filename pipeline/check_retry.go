@@ -84,6 +84,34 @@ func (c *checker) rules(path string, r Retry) {
 	}
 }
 
+// hasActivities reports whether a step may fail with errors of somebody's own types.
+func (c *checker) hasActivities() bool {
+	return slices.ContainsFunc(c.p.Steps, func(s Step) bool { return s.Activity != nil })
+}
+
+// retryOfOwnSteps refuses types of errors that no step of Tranche's own kinds has: nothing would ever match them. It
+// is not asked where there are activities, since what is meant for them may stand under defaults, and is then that
+// of every step of a rendered file.
+func (c *checker) retryOfOwnSteps(path string, r Retry) {
+	check := func(path string, types []string) {
+		for i, kind := range types {
+			if kind == retry.AnyType || knownErrorType(kind) {
+				continue
+			}
+			advice := "the types are listed in docs/operations.md under Errors"
+			if meant := meantErrorType(kind); meant != "" {
+				advice = "did you mean " + meant + "?"
+			}
+			c.fail(index(path, i), codeInvalidValue, "%q is the type of no error of a step: %s", clip(kind), advice)
+		}
+	}
+	check(join(path, "non_retryable_error_types"), r.NonRetryableErrorTypes)
+	check(join(path, "retry_only"), r.RetryOnly)
+	for i, rule := range r.Rules {
+		check(join(index(join(path, "rules"), i), "error_types"), rule.ErrorTypes)
+	}
+}
+
 // retryOfActivity refuses what forActivity leaves out, where the step itself says it.
 func (c *checker) retryOfActivity(path string, r Retry) {
 	const advice = "the error that an activity returns says whether it is tried again; what can be written here are types that are not, under non_retryable_error_types"

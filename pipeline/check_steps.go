@@ -14,6 +14,7 @@ var kindKeys = []string{"http", "file", "query", "load", "sql", "exec", "activit
 func (c *checker) steps() {
 	first := map[string]int{}
 	owners := map[string][]loadOwner{}
+	activities := c.hasActivities()
 	for i := range c.p.Steps {
 		s, at := &c.p.Steps[i], index("steps", i)
 		c.name(join(at, "name"), s.Name, maximumStepName)
@@ -26,6 +27,9 @@ func (c *checker) steps() {
 		c.retry(join(at, "retry"), s.Retry, c.full.Steps[i].Retry)
 		if s.Activity != nil {
 			c.retryOfActivity(join(at, "retry"), s.Retry)
+		}
+		if !activities {
+			c.retryOfOwnSteps(join(at, "retry"), s.Retry)
 		}
 		if s.Timeout != (Timeout{}) {
 			c.timeout(join(at, "timeout"), c.full.Steps[i].Timeout)

@@ -50,11 +50,11 @@ func TestEffectiveTimeouts(t *testing.T) {
 func TestEffectiveRetry(t *testing.T) {
 	t.Parallel()
 	zero, quarter := 0.0, 0.25
-	const defaults = "defaults: { retry: { maximum_attempts: 9, jitter: 0.5, non_retryable_error_types: [A] } }\nwarehouse:"
+	const defaults = "defaults: { retry: { maximum_attempts: 9, jitter: 0.5, non_retryable_error_types: [BadValue] } }\nwarehouse:"
 	for step, want := range map[string]Retry{
-		"maximum_attempts: 2": {MaximumAttempts: 2, Jitter: ptr(0.5), NonRetryableErrorTypes: []string{"A"}},
-		"jitter: 0":           {MaximumAttempts: 9, Jitter: &zero, NonRetryableErrorTypes: []string{"A"}},
-		"jitter: 0.25, non_retryable_error_types: [B]": {MaximumAttempts: 9, Jitter: &quarter, NonRetryableErrorTypes: []string{"B"}},
+		"maximum_attempts: 2": {MaximumAttempts: 2, Jitter: ptr(0.5), NonRetryableErrorTypes: []string{"BadValue"}},
+		"jitter: 0":           {MaximumAttempts: 9, Jitter: &zero, NonRetryableErrorTypes: []string{"BadValue"}},
+		"jitter: 0.25, non_retryable_error_types: [CheckFailed]": {MaximumAttempts: 9, Jitter: &quarter, NonRetryableErrorTypes: []string{"CheckFailed"}},
 	} {
 		want.InitialInterval, want.BackoffCoefficient, want.MaximumInterval = Duration(500*time.Millisecond), 2, Duration(30*time.Second)
 		want.JitterKind = JitterAdd
@@ -75,18 +75,18 @@ func ptr[T any](v T) *T { return &v }
 // defaults over whole, and an activity only those that can reach it.
 func TestEffectiveOverrides(t *testing.T) {
 	t.Parallel()
-	const defaults = `defaults: { retry: { retry_only: [Network], non_retryable_error_types: [A], rules: [{ error_types: [B, C], action: retry, delay: 90s }, { error_types: ["*"], action: fail }] } }
+	const defaults = `defaults: { retry: { retry_only: [Network], non_retryable_error_types: [BadValue], rules: [{ error_types: [CheckFailed, Database], action: retry, delay: 90s }, { error_types: ["*"], action: fail }] } }
 warehouse:`
 	fail := retry.Rule{Types: []string{retry.AnyType}, Action: retry.ActionFail}
-	inherited := retry.Overrides{NonRetryable: []string{"A"}, Only: []string{"Network"},
-		Rules: []retry.Rule{{Types: []string{"B", "C"}, Action: retry.ActionRetry, Delay: 90 * time.Second}, fail}}
+	inherited := retry.Overrides{NonRetryable: []string{"BadValue"}, Only: []string{"Network"},
+		Rules: []retry.Rule{{Types: []string{"CheckFailed", "Database"}, Action: retry.ActionRetry, Delay: 90 * time.Second}, fail}}
 	for name, test := range map[string]struct {
 		step string
 		want retry.Overrides
 	}{
 		"nothing":  {"load: { from: extract, table: orders2, disposition: replace }", inherited},
-		"its own":  {"load: { from: extract, table: orders2, disposition: replace }\n    retry: { rules: [{ error_types: [D], action: default }], retry_only: [E] }", retry.Overrides{NonRetryable: []string{"A"}, Only: []string{"E"}, Rules: []retry.Rule{{Types: []string{"D"}, Action: retry.ActionDefault}}}},
-		"activity": {"activity: { type: Clean }", retry.Overrides{NonRetryable: []string{"A"}, Rules: []retry.Rule{fail}}},
+		"its own":  {"load: { from: extract, table: orders2, disposition: replace }\n    retry: { rules: [{ error_types: [Signal], action: default }], retry_only: [ExitCode] }", retry.Overrides{NonRetryable: []string{"BadValue"}, Only: []string{"ExitCode"}, Rules: []retry.Rule{{Types: []string{"Signal"}, Action: retry.ActionDefault}}}},
+		"activity": {"activity: { type: Clean }", retry.Overrides{NonRetryable: []string{"BadValue"}, Rules: []retry.Rule{fail}}},
 	} {
 		p := with(t, "warehouse:", defaults, "  - name: load\n", "  - name: more\n    "+test.step+"\n  - name: load\n")
 		if got := p.Effective().Step("more").Retry.Overrides(); !reflect.DeepEqual(got, test.want) {
