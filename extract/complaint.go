@@ -9,7 +9,8 @@ import (
 )
 
 // complaintNames are the names at the top of a document under which APIs put an error, some of them with the
-// status 200 and an empty list beside it: GraphQL always does.
+// status 200 and an empty list beside it: GraphQL always does. They are in lower case, and compared without regard
+// to it.
 var complaintNames = map[string]bool{"error": true, "errors": true}
 
 // noComplaints are texts that APIs put there when nothing is wrong.

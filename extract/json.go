@@ -251,9 +251,13 @@ func (d *jsonDecoder) object(n *docNode, yield func([][]byte) bool) error {
 			d.keys = append(d.keys, name)
 		}
 		next := slices.IndexFunc(n.children, func(c *docNode) bool { return c.node.name == name })
-		if n == d.root && next < 0 && d.mask != nil && complaintNames[name] {
-			if d.complaint, err = d.read(); err != nil {
+		if n == d.root && next < 0 && d.mask != nil && complaintNames[strings.ToLower(name)] {
+			complaint, err := d.read()
+			if err != nil {
 				return err
+			}
+			if !complains(d.complaint) { // of an error and an empty list of errors the error counts
+				d.complaint = complaint
 			}
 			continue
 		}
