@@ -172,8 +172,38 @@ func (c *checker) bodyPaths(at string, h *HTTP) {
 			c.fail(join(at, use.key), codeConflict, "%s is a path in a JSON answer, and the format is %s", use.key, format)
 		default:
 			c.recordPath(join(at, use.key), use.text)
+			c.besideRecords(join(at, use.key), use.key, use.text, h.Records)
 		}
 	}
+}
+
+// besideRecords refuses a path that leads into the records, to them, or to what holds them: an answer is read once,
+// from its beginning to its end, and its records are passed on as they come.
+func (c *checker) besideRecords(at, key, text, records string) {
+	if records == "" {
+		c.fail(at, codeConflict, "%s stands beside the records in an object, and without records the whole answer is an array: say in records under which name they are", key)
+		return
+	}
+	inner, outer := pathNames(text), pathNames(records)
+	if len(inner) < len(outer) {
+		inner, outer = outer, inner
+	}
+	if slices.Equal(inner[:len(outer)], outer) {
+		c.fail(at, codeConflict, "%s leads to %q and the records are at %q: the two must lead to different places, none inside the other", key, clip(text), clip(records))
+	}
+}
+
+// pathNames takes a path apart.
+func pathNames(text string) []string {
+	pointer, isPointer := strings.CutPrefix(text, "/")
+	if !isPointer {
+		return strings.Split(text, ".")
+	}
+	names := strings.Split(pointer, "/")
+	for i, name := range names {
+		names[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+	}
+	return names
 }
 
 // pageParameters refuses a parameter that the query sets too: one of the two would be lost.

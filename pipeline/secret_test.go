@@ -121,6 +121,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 	text := strings.Replace(minimal(t), "      path: /orders\n", `      path: /orders
       query: { token: "{{ unix .Interval.Start }}", key: orders, sort: password }
+      records: data
       pagination: { kind: cursor, parameter: page_token, next: next_token }
 `, 1)
 	text = strings.Replace(text, "      columns:\n", "      columns:\n        - { name: password, type: text, path: token }\n", 1)

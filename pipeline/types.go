@@ -296,7 +296,7 @@ type HTTP struct {
 	Format string `yaml:"format,omitempty" json:"format" enum:"json,ndjson,csv" default:"json"`
 	// Records is the path of the array of records in a JSON answer, names joined by dots, or a
 	// JSON pointer when it begins with `/`. Default: the answer itself is the array. An answer without
-	// it is a failure, and so is an empty array beside an `error` or `errors` that says something.
+	// it is a failure, and so is an empty array beside an `error` or `errors` (or `Error`) that says something.
 	Records string `yaml:"records,omitempty" json:"records,omitempty"`
 	// CSV says how a CSV answer is written.
 	CSV *CSV `yaml:"csv,omitempty" json:"csv,omitempty"`
@@ -338,7 +338,8 @@ type Pagination struct {
 	// `offset`.
 	First *int `yaml:"first,omitempty" json:"first,omitempty" minimum:"0"`
 	// Next is the path in the body of the cursor (`cursor`) or of the link (`next_link`); the
-	// last page has none, null or an empty text there. Required by these kinds.
+	// last page has none, null or an empty text there. It stands beside the records, so `records` says where those
+	// are. Required by these kinds.
 	Next string `yaml:"next,omitempty" json:"next,omitempty"`
 	// More is the path in the body of a boolean that says whether there is another page. Optional.
 	More string `yaml:"more,omitempty" json:"more,omitempty"`
