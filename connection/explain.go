@@ -4,9 +4,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -38,6 +40,15 @@ func (c *HTTP) explain(err error) error {
 		return known
 	}
 	return explain(err, c.masker)
+}
+
+// noAnswerWithin names the setting that a request was ended by; net/http does not.
+func noAnswerWithin(timeout time.Duration, err error) error {
+	var known *retry.Error
+	if errors.As(err, &known) || retry.Classify(err).Type != retry.TypeTimeout {
+		return err
+	}
+	return fmt.Errorf("no answer came within the connection's timeout of %s: %w", timeout, err)
 }
 
 func explain(err error, m *masker) error {

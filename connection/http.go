@@ -274,7 +274,7 @@ func (c *HTTP) failed(ctx context.Context, what string, err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return fmt.Errorf("%s: %w", what, c.explain(err))
+	return fmt.Errorf("%s: %w", what, c.explain(noAnswerWithin(c.transport.ResponseHeaderTimeout, err)))
 }
 
 // checkRedirect lets a redirect go only where a link may go.

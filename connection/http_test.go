@@ -341,7 +341,7 @@ func TestBrokenAnswers(t *testing.T) {
 		"closed without a word":      {"", false, retry.Transient, retry.TypeNetwork, ""},
 		"closed in the header":       {"HTTP/1.1 200 OK\r\nContent-", false, retry.Transient, retry.TypeNetwork, ""},
 		"not HTTP":                   {"SSH-2.0-OpenSSH\r\n\r\n", false, retry.Permanent, TypeBadAnswer, ""},
-		"silence":                    {"", true, retry.Transient, retry.TypeTimeout, ""},
+		"silence":                    {"", true, retry.Transient, retry.TypeTimeout, "no answer came within the connection's timeout of 200ms"},
 		"stalls":                     {"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n[1,2", true, retry.Transient, retry.TypeTimeout, "stalled after 4 bytes"},
 		"stalls in an error's body":  {"HTTP/1.1 404 Not Found\r\nContent-Length: 1000\r\n\r\nnone", true, retry.Permanent, TypeHTTPStatus, "404 Not Found: none"},
 		"a broken body of an error":  {"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 1000\r\n\r\nnone", false, retry.Transient, TypeHTTPStatus, "502 Bad Gateway: none"},

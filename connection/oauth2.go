@@ -155,8 +155,9 @@ func (t *tokens) explain(err error) error {
 	case errors.As(err, &refused):
 		return t.refused(what, refused)
 	case errors.As(err, &wrapped):
-		verdict := retry.Classify(explain(wrapped.Err, t.masker))
-		return &retry.Error{Class: verdict.Class, Type: verdict.Type, Err: fmt.Errorf("%s: %w", what, explain(wrapped.Err, t.masker))}
+		why := explain(noAnswerWithin(t.client.Timeout, wrapped.Err), t.masker)
+		verdict := retry.Classify(why)
+		return &retry.Error{Class: verdict.Class, Type: verdict.Type, Err: fmt.Errorf("%s: %w", what, why)}
 	default: // the answer is no token; the text may quote it
 		return retry.Permanentf(TypeCredentials, "%s: the answer is no access token: %s", what, Snippet(t.masker.mask(err.Error())))
 	}
