@@ -352,6 +352,9 @@ func TestRunTimeout(t *testing.T) {
 	w.eventually("the run has its slot", func() bool { return len(api.seen()) > 0 })
 	next := w.start(file, "2026-01-16")
 	w.failedAs(started, "RunTimeout")
+	if err := w.failure(started); err == nil || !strings.Contains(err.Error(), "its run_timeout of 5s; step extract was running") {
+		t.Errorf("the run ends with %v, which does not say at what", err)
+	}
 	if r := w.run(file, "2026-01-16", 0); r.Result.Rows != 3 {
 		t.Errorf("the next run, %s, answers %+v", next.RunID, r)
 	}

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -153,8 +154,11 @@ func (r *run) bound(ctx, steps workflow.Context, stop workflow.CancelFunc) {
 		if timer.Get(ctx, nil) != nil {
 			return // the steps are done, or were cancelled
 		}
-		r.timedOut = temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("the run took longer than its run_timeout of %s", limit), ErrorRunTimeout, nil)
+		text := fmt.Sprintf("the run took longer than its run_timeout of %s", limit)
+		if atWork := r.atWork(); atWork != "" {
+			text += "; " + atWork
+		}
+		r.timedOut = temporal.NewNonRetryableApplicationError(text, ErrorRunTimeout, nil)
 		stop()
 	})
 }
@@ -228,11 +232,43 @@ func (r *run) failedLoad() error {
 	for _, name := range r.order {
 		n := r.nodes[name]
 		if n.definition.Load != nil && n.report.State != StateDone && n.report.State != StateKept {
-			return temporal.NewNonRetryableApplicationError(
-				fmt.Sprintf("load %s was %s: %s", name, n.report.State, n.report.Note), ErrorLoadFailed, nil)
+			text := fmt.Sprintf("load %s was %s: %s", name, n.report.State, n.report.Note)
+			if cause := r.cause(n); cause != n {
+				text += fmt.Sprintf("; step %s was %s: %s", cause.definition.Name, cause.report.State, cause.report.Note)
+			}
+			return temporal.NewNonRetryableApplicationError(text, ErrorLoadFailed, nil)
 		}
 	}
 	return nil
+}
+
+// cause returns the step for whose sake a step was skipped, over those that were skipped between them.
+func (r *run) cause(n *node) *node {
+	for n.report.State == StateSkipped {
+		need := r.unmet(n)
+		if need == "" {
+			break
+		}
+		n = r.nodes[need]
+	}
+	return n
+}
+
+// atWork says which steps are running or wait, and what for.
+func (r *run) atWork() string {
+	var texts []string
+	for _, name := range r.order {
+		report := &r.nodes[name].report
+		if report.State != StateRunning && report.State != StateWaiting {
+			continue
+		}
+		text := fmt.Sprintf("step %s was %s", name, report.State)
+		if report.State == StateWaiting && report.Note != "" {
+			text += ": " + report.Note
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "; ")
 }
 
 func (r *run) rowsLoaded() int64 {

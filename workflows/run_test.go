@@ -222,7 +222,7 @@ func TestOnFailure(t *testing.T) {
 			}
 			if test.failure != "" {
 				var application *temporal.ApplicationError
-				if !errors.As(err, &application) || application.Type() != test.failure {
+				if !errors.As(err, &application) || application.Type() != test.failure || !strings.Contains(application.Message(), "it went wrong") {
 					t.Errorf("the run ended with %v, want %s", err, test.failure)
 				}
 				return
