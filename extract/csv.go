@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -10,6 +11,9 @@ import (
 // csvBuffer is the initial size of the buffer and the least that is asked of the source at a time, in
 // bytes.
 const csvBuffer = 64 << 10
+
+// errOpenQuote is what ends a text in the middle of a field in quotes.
+var errOpenQuote = errors.New("a quote is opened here and never closed")
 
 // csvField is one field of a record.
 type csvField struct {
@@ -29,6 +33,7 @@ type csvReader struct {
 	err    error // with which the source ended
 	line   int   // of the next record, from 1
 	at     int   // line of the current record
+	torn   bool  // the source ended before the current record had its line end
 	marks  []csvMark
 	fields []csvField
 	record []byte // the current record as it stands in the source, until its fields are made
@@ -55,6 +60,7 @@ func (c *csvReader) read() ([]csvField, error) {
 			return nil, io.EOF
 		}
 		length, err := c.scan(data, final)
+		c.torn = errors.Is(err, errOpenQuote) || err == nil && length > 0 && data[length-1] != '\n'
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +166,8 @@ func (c *csvReader) scanQuoted(data []byte, i int, final bool) (next int, done b
 	for {
 		at := bytes.IndexByte(data[j:], '"')
 		if at < 0 && final {
-			return 0, false, c.bad(data[:i], "a quote is opened here and never closed")
+			c.at += bytes.Count(data[:i], []byte{'\n'})
+			return 0, false, badRecord("%w", errOpenQuote)
 		}
 		if at < 0 {
 			return 0, false, nil

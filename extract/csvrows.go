@@ -24,6 +24,8 @@ type csvDecoder struct {
 	header  bool
 	null    string
 	digest  *xxhash.Digest
+	// unended says that nothing but a line end tells a last record from a torn one.
+	unended bool
 
 	reader *csvReader
 	width  int   // fields per record; 0 before the first
@@ -74,7 +76,7 @@ func (d *csvDecoder) decode(source io.Reader, yield func([][]byte) bool) error {
 		}
 	}
 	for {
-		record, err := d.reader.read()
+		record, err := d.next()
 		if err == io.EOF {
 			return nil
 		}
@@ -105,6 +107,16 @@ func (d *csvDecoder) decode(source io.Reader, yield func([][]byte) bool) error {
 	}
 }
 
+// next reads a record. A torn one is never passed on: what is left of a value may be another value, or one that the
+// column's type refuses for good.
+func (d *csvDecoder) next() ([]csvField, error) {
+	record, err := d.reader.read()
+	if d.unended && d.reader.torn {
+		return nil, errTruncated
+	}
+	return record, err
+}
+
 // notNil keeps an empty text apart from NULL.
 func notNil(text []byte) []byte {
 	if text == nil {
@@ -120,7 +132,7 @@ func isBlank(record []csvField) bool {
 func (d *csvDecoder) onlyBlankLinesFollow() error {
 	line := d.reader.at
 	for {
-		record, err := d.reader.read()
+		record, err := d.next()
 		if err == io.EOF {
 			return nil
 		}
@@ -171,7 +183,7 @@ func (d *csvDecoder) dropBOM() error {
 
 // readHeader finds the columns by their names.
 func (d *csvDecoder) readHeader() error {
-	record, err := d.reader.read()
+	record, err := d.next()
 	if err == io.EOF {
 		return unexpected("there is no header line: the CSV is empty")
 	}

@@ -35,6 +35,8 @@ type decoderSettings struct {
 	digest     *xxhash.Digest
 	captures   map[string]*jsontext.Value
 	nullIsDone bool
+	// unended says that the body ends with its connection, whole or not.
+	unended bool
 	// mask takes secrets out of what an answer says of an error beside an empty list. nil: nobody asks,
 	// since a file is no answer.
 	mask func(string) string
@@ -46,7 +48,7 @@ func (s decoderSettings) decoder() (decoder, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.digest = s.digest
+		d.digest, d.unended = s.digest, s.unended
 		return d, nil
 	}
 	f, err := newFields(s.columns)

@@ -32,7 +32,7 @@ const (
 	TypePagination     = "Pagination"     // a listing that repeats itself, has no end, or contradicts itself; permanent
 	TypeCursorRejected = "CursorRejected" // the API no longer knows the position: start the listing again; permanent
 	TypeBadPosition    = "BadPosition"    // a position that this listing has not given; permanent
-	TypeTruncated      = "Truncated"      // a body that ends inside a record; transient over HTTP, permanent in a file
+	TypeTruncated      = "Truncated"      // a body that ends inside a record, or perhaps does; transient over HTTP, permanent in a file
 	TypeBadSource      = "BadSource"      // a step that cannot be read as it is declared; permanent
 )
 

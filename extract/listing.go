@@ -259,6 +259,7 @@ func (l *Listing) newDecoder(page *Page) (decoder, error) {
 	format := decoderSettings{
 		format: l.spec.Format, records: l.spec.Records, csv: l.spec.CSV, columns: l.spec.Columns, digest: digest,
 		captures: map[string]*jsontext.Value{}, nullIsDone: page.position.Page > 1, mask: l.connection.Mask,
+		unended: page.unended(),
 	}
 	if l.pagination.Next != "" {
 		format.captures[l.pagination.Next] = &page.next

@@ -79,12 +79,30 @@ func (p *Page) read(yield func([][]byte, error) bool) error {
 		return yield(row, nil)
 	})
 	if errors.Is(err, errTruncated) {
-		return retry.TransientError(TypeTruncated, errors.New("the answer ends in the middle of a record, although the server says it is whole"))
+		return retry.TransientError(TypeTruncated, p.torn())
 	}
 	if err != nil {
 		return err
 	}
 	return p.finish()
+}
+
+// unended says that the answer has no length and no chunks: it ends when the connection does, and nobody can tell
+// whether that was meant. What is compressed has an end of its own, and so has every answer of HTTP/2.
+func (p *Page) unended() bool {
+	r := p.response
+	return r != nil && r.ProtoMajor == 1 && r.ContentLength < 0 && len(r.TransferEncoding) == 0 && !r.Uncompressed
+}
+
+func (p *Page) torn() error {
+	switch {
+	case !p.unended():
+		return errors.New("the answer ends in the middle of a record, although the server says it is whole")
+	case p.listing.spec.Format == formatCSV:
+		return errors.New("the last line has no line end, and the answer neither a Content-Length nor chunks: it ended with its connection and cannot be told from one that was cut off")
+	default:
+		return errors.New("the answer ends in the middle of a record: it has neither a Content-Length nor chunks, and its connection ended too early")
+	}
 }
 
 // Next says, when all rows have been read, where the listing goes on, or that this was its last page.

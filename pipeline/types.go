@@ -292,7 +292,8 @@ type HTTP struct {
 	Headers map[string]Template `yaml:"headers,omitempty" json:"headers,omitempty"`
 	// Body is the body of a `POST`, sent as JSON unless a header says otherwise.
 	Body Template `yaml:"body,omitempty" json:"body,omitempty"`
-	// Format of the answer: `json` (default), `ndjson` or `csv`.
+	// Format of the answer: `json` (default), `ndjson` or `csv`. The last line of a CSV answer without
+	// Content-Length and chunks must have a line end: it is the only sign that the answer is whole.
 	Format string `yaml:"format,omitempty" json:"format" enum:"json,ndjson,csv" default:"json"`
 	// Records is the path of the array of records in a JSON answer, names joined by dots, or a
 	// JSON pointer when it begins with `/`. Default: the answer itself is the array. An answer without
