@@ -136,7 +136,7 @@ type jsonDecoder struct {
 	null       bool   // and it was null
 	keys       []string
 	mask       func(string) string
-	complaint  jsontext.Value // an error that the answer names beside the list
+	complaint  complaint // of the answer, beside the list
 }
 
 // docNode is a place in the document.
@@ -207,8 +207,8 @@ func (d *jsonDecoder) decode(reader io.Reader, yield func([][]byte) bool) error 
 		return d.explain(err)
 	}
 	switch {
-	case d.found && d.number == 0 && d.mask != nil && complains(d.complaint):
-		return unexpected("the list of records is empty, and the answer names an error: %s", quote(d.mask(string(d.complaint))))
+	case d.found && d.number == 0 && d.mask != nil && d.complaint.name != "":
+		return unexpected("the list of records is empty, and the answer %s", d.complaint.said(d.mask))
 	case d.found:
 		return nil
 	case kind != '{':
@@ -251,13 +251,14 @@ func (d *jsonDecoder) object(n *docNode, yield func([][]byte) bool) error {
 			d.keys = append(d.keys, name)
 		}
 		next := slices.IndexFunc(n.children, func(c *docNode) bool { return c.node.name == name })
-		if n == d.root && next < 0 && d.mask != nil && complaintNames[strings.ToLower(name)] {
-			complaint, err := d.read()
+		if n == d.root && next < 0 && d.mask != nil && complaintNames[strings.ToLower(name)] != nil {
+			d.source.since = 0
+			value, err := d.tokens.ReadValue()
 			if err != nil {
 				return err
 			}
-			if !complains(d.complaint) { // of an error and an empty list of errors the error counts
-				d.complaint = complaint
+			if found := asComplaint(name, value); d.complaint.name == "" || found.names() && !d.complaint.names() {
+				d.complaint = found
 			}
 			continue
 		}
@@ -288,13 +289,6 @@ func (d *jsonDecoder) member(n *docNode, next int, yield func([][]byte) bool) er
 		return d.skip()
 	}
 	return d.value(n.children[next], yield)
-}
-
-// read reads a value that is looked at later.
-func (d *jsonDecoder) read() (jsontext.Value, error) {
-	d.source.since = 0
-	value, err := d.tokens.ReadValue()
-	return value.Clone(), err
 }
 
 // skip reads over a value that nobody wants, token by token: it may be larger than a record may be.

@@ -297,7 +297,9 @@ type HTTP struct {
 	Format string `yaml:"format,omitempty" json:"format" enum:"json,ndjson,csv" default:"json"`
 	// Records is the path of the array of records in a JSON answer, names joined by dots, or a
 	// JSON pointer when it begins with `/`. Default: the answer itself is the array. An answer without
-	// it is a failure, and so is an empty array beside an `error` or `errors` (or `Error`) that says something.
+	// it is a failure, and so is an empty array in an answer that says at its top that it is none: with
+	// something under `error`, `errors` or `fault`, with `ok` or `success` that is false, or with a `status` of `error`,
+	// `fail`, `failed` or `failure` (names and values in upper or lower case). `message` and `code` alone say nothing.
 	Records string `yaml:"records,omitempty" json:"records,omitempty"`
 	// CSV says how a CSV answer is written.
 	CSV *CSV `yaml:"csv,omitempty" json:"csv,omitempty"`
