@@ -256,7 +256,7 @@ func (c *HTTP) refused(what string, response *http.Response) error {
 	head, _ := io.ReadAll(io.LimitReader(response.Body, snippetSource)) // the status says enough when the body breaks
 	status := &StatusError{Status: response.StatusCode, Snippet: c.snippet(head)}
 	if after > 0 {
-		status.Asked = asker(response.Header)
+		status.Asked = asker(response.Header, c.now())
 	}
 	kind := TypeHTTPStatus
 	if class == retry.Throttled {

@@ -12,6 +12,10 @@ import (
 // Retry-After is nearly always a mistake, and to ask once an hour hurts nobody.
 const defaultLongestWait = time.Hour
 
+// mostAsked is what an API can mean by a time to stay away. What is longer is nonsense: milliseconds or an instant in
+// place of seconds, a date that stands for "never". To cap it would hold everybody back for nothing.
+const mostAsked = 7 * 24 * time.Hour
+
 // retryAfter reads how long to stay away from Retry-After or, when a quota is used up, from the time of its
 // reset; never more than longest. Nonsense is not said; a time that has passed is said, and zero.
 func retryAfter(header http.Header, now time.Time, longest time.Duration) (time.Duration, bool) {
@@ -22,18 +26,26 @@ func retryAfter(header http.Header, now time.Time, longest time.Duration) (time.
 	return untilReset(header, now, longest)
 }
 
+// headerRetryAfter reads the header. Of several the longest counts: who asks before would be refused.
 func headerRetryAfter(header http.Header, now time.Time, longest time.Duration) (time.Duration, bool) {
-	value := strings.TrimSpace(header.Get("Retry-After"))
-	if after, ok := seconds(value, longest); ok {
-		return after, true
+	var after time.Duration
+	said := false
+	for _, value := range header.Values("Retry-After") {
+		value = strings.TrimSpace(value)
+		one, ok := delta(value, longest)
+		if date, err := http.ParseTime(value); err == nil {
+			one, ok = within(date.Sub(now), longest)
+		}
+		if ok {
+			after, said = max(after, one), true
+		}
 	}
-	date, err := http.ParseTime(value)
-	return within(date.Sub(now), longest), err == nil
+	return after, said
 }
 
 // asker names the header that retryAfter follows.
-func asker(header http.Header) string {
-	if _, said := headerRetryAfter(header, time.Time{}, time.Hour); said {
+func asker(header http.Header, now time.Time) string {
+	if _, said := headerRetryAfter(header, serverTime(header, now), time.Hour); said {
 		return "Retry-After"
 	}
 	for _, quota := range quotas {
@@ -53,19 +65,10 @@ func serverTime(header http.Header, now time.Time) time.Time {
 	return now
 }
 
-// seconds reads a whole number of seconds.
-func seconds(text string, longest time.Duration) (time.Duration, bool) {
-	if text == "" || strings.Trim(text, "0123456789") != "" {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n > int64(longest/time.Second) {
-		return longest, true // digits only, so it is out of range
-	}
-	return time.Duration(n) * time.Second, true
+// within caps what an API asks for, unless it is nonsense; what has passed is no wait.
+func within(d, longest time.Duration) (time.Duration, bool) {
+	return min(max(d, 0), longest), d <= mostAsked
 }
-
-func within(d, longest time.Duration) time.Duration { return min(max(d, 0), longest) }
 
 // quotas are the headers in which APIs say what is left of a quota and when there is more. There is no
 // standard; these are GitHub's (and most others'), Twitter's, Discord's, and those of the IETF draft on
@@ -130,9 +133,9 @@ func reset(text string, now time.Time, longest time.Duration) (time.Duration, bo
 		case n >= mostEpochMilliseconds:
 			return 0, false
 		case n >= leastEpochMilliseconds:
-			return within(time.UnixMicro(int64(n*1e3)).Sub(now), longest), true
+			return within(time.UnixMicro(int64(n*1e3)).Sub(now), longest)
 		case n >= leastEpochSeconds:
-			return within(time.UnixMicro(int64(n*1e6)).Sub(now), longest), true
+			return within(time.UnixMicro(int64(n*1e6)).Sub(now), longest)
 		default:
 			return delta(text, longest)
 		}
@@ -141,19 +144,19 @@ func reset(text string, now time.Time, longest time.Duration) (time.Duration, bo
 	if err != nil {
 		date, err = time.Parse(time.RFC3339, text)
 	}
-	return within(date.Sub(now), longest), err == nil
+	if err != nil {
+		return 0, false
+	}
+	return within(date.Sub(now), longest)
 }
 
 // delta reads seconds from now, which may have a fraction.
 func delta(text string, longest time.Duration) (time.Duration, bool) {
 	n, ok := decimal(strings.TrimSpace(text))
-	if !ok {
+	if !ok || n > mostAsked.Seconds() {
 		return 0, false
 	}
-	if n >= longest.Seconds() {
-		return longest, true
-	}
-	return within(time.Duration(n*float64(time.Second)), longest), true
+	return within(time.Duration(n*float64(time.Second)), longest)
 }
 
 // decimal reads digits with at most one point among them: no sign, no exponent, no hexadecimal.

@@ -34,7 +34,7 @@ func (d *decoder) http(node *yaml.Node, path string) (httpSettings, bool) {
 		"retry_on_status":     d.statuses(&s.answers.retryOn, "retry_on_status", statuses),
 		"fail_on_status":      d.statuses(&s.answers.failOn, "fail_on_status", statuses),
 		"throttle_on_status":  d.statuses(&s.answers.throttleOn, "throttle_on_status", statuses),
-		"maximum_retry_after": d.duration(&longest),
+		"maximum_retry_after": func(n *yaml.Node, p string) { d.longestWait(n, p, &longest) },
 		"circuit_breaker":     func(n *yaml.Node, p string) { d.circuitBreaker(n, p, &s) },
 		"task_queue":          func(n *yaml.Node, p string) { s.taskQueue = d.taskQueue(n, p) },
 	})
@@ -51,6 +51,12 @@ func (d *decoder) http(node *yaml.Node, path string) (httpSettings, bool) {
 		d.problem(node, join(path, "oauth2.token_url"), CodeBadURL, "the client's secret would go over http, where everybody could read along: write an https URL")
 	}
 	return s, len(d.problems) == before
+}
+
+func (d *decoder) longestWait(node *yaml.Node, path string, into *pipeline.Duration) {
+	if d.duration(into)(node, path); into.Std() > mostAsked {
+		d.problem(node, path, CodeBadValue, "at most 168h is possible: what an API asks for beyond that counts as a mistake of its own, and is not heeded")
+	}
 }
 
 // oneAuthorization refuses two credentials of which the last one read would win.

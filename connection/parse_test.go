@@ -204,6 +204,7 @@ func TestParseProblems(t *testing.T) {
 				"1:144: connections.b.http.task_queue: missing-field: the key name", "1:144: connections.b.http.task_queue: missing-field: the key steps_per_second"}},
 		"a task queue with two rates": {"connections: {a: {http: {base_url: 'https://h', task_queue: {name: q, steps_per_second: 1}}}, b: {http: {base_url: 'https://h', task_queue: {name: q, steps_per_second: 2}}}}",
 			[]string{"1:141: connections.b.http.task_queue: conflict: another connection has this task queue with another rate"}},
+		"wait beyond sense": {"connections: {a: {http: {base_url: 'https://h', maximum_retry_after: 169h}}}", []string{"1:70: connections.a.http.maximum_retry_after: bad-value"}},
 		"longest wait":      {"connections: {a: {http: {base_url: 'https://h', maximum_retry_after: 0s}}}", []string{"1:70: connections.a.http.maximum_retry_after: bad-value"}},
 		"scheme and header": {`connections: {a: {http: {base_url: 'https://h', headers: {authorization: "Token ${TOKEN}"}, bearer: "${TOKEN}"}}}`, []string{"1:25: connections.a.http: conflict: headers and bearer set"}},
 		"key as the host":   {`connections: {a: {http: {base_url: 'https://h', api_key: {header: host, value: "${TOKEN}"}}}}`, []string{"1:67: connections.a.http.api_key.header: bad-value: this is no name of an HTTP header that can carry a key"}},

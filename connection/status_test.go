@@ -43,10 +43,16 @@ func TestVerdict(t *testing.T) {
 		"429 by the server's own": {429, map[string]string{"Retry-After": at(time.Hour + 5*time.Second), "Date": at(time.Hour)}, retry.Throttled, 5 * time.Second},
 		"429 nonsense":            {429, map[string]string{"Retry-After": "soon"}, retry.Throttled, 0},
 		"429 negative":            {429, map[string]string{"Retry-After": "-5"}, retry.Throttled, 0},
-		"429 fraction":            {429, map[string]string{"Retry-After": "1.5"}, retry.Throttled, 0},
+		"429 fraction":            {429, map[string]string{"Retry-After": "1.5"}, retry.Throttled, 1500 * time.Millisecond},
 		"429 a week":              {429, map[string]string{"Retry-After": "604800"}, retry.Throttled, time.Hour},
-		"429 overflow":            {429, map[string]string{"Retry-After": "99999999999999999999"}, retry.Throttled, time.Hour},
-		"429 far date":            {429, map[string]string{"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, retry.Throttled, time.Hour},
+		"429 overflow":            {429, map[string]string{"Retry-After": "99999999999999999999"}, retry.Throttled, 0},
+		"429 far date":            {429, map[string]string{"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, retry.Throttled, 0},
+		"429 above a week":        {429, map[string]string{"Retry-After": "604801"}, retry.Throttled, 0},
+		"429 milliseconds":        {429, map[string]string{"Retry-After": "1000000000"}, retry.Throttled, 0},
+		"429 two points":          {429, map[string]string{"Retry-After": "1.5.2"}, retry.Throttled, 0},
+		"503 nonsense number":     {503, map[string]string{"Retry-After": "1000000000"}, retry.Transient, 0},
+		"429 quota far away":      {429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "604801"}, retry.Throttled, 0},
+		"429 nonsense and quota":  {429, map[string]string{"Retry-After": "1000000000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9"}, retry.Throttled, 9 * time.Second},
 		"503 seconds":             {503, map[string]string{"Retry-After": "3"}, retry.Throttled, 3 * time.Second},
 		"503 nonsense":            {503, map[string]string{"Retry-After": "x"}, retry.Transient, 0},
 		"403 seconds":             {403, map[string]string{"Retry-After": "2"}, retry.Throttled, 2 * time.Second},
@@ -67,6 +73,23 @@ func TestVerdict(t *testing.T) {
 		if class != test.class || after != test.after {
 			t.Errorf("%s: %v %v, want %v %v", name, class, after, test.class, test.after)
 		}
+	}
+}
+
+// Of several headers the longest that makes sense counts, wherever it stands.
+func TestSeveralRetryAfters(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
+	for _, values := range [][]string{
+		{"7", "3"}, {"3", "7"}, {"7", "soon", "1000000000"}, {"soon", "7"}, {"1", now.Add(7 * time.Second).Format(http.TimeFormat), "2.5"},
+	} {
+		header := http.Header{"Retry-After": values}
+		if after, said := retryAfter(header, now, time.Hour); after != 7*time.Second || !said || asker(header, now) != "Retry-After" {
+			t.Errorf("%q: %v %v, by %q", values, after, said, asker(header, now))
+		}
+	}
+	if after, said := retryAfter(http.Header{"Retry-After": {"soon", "1000000000"}}, now, time.Hour); said {
+		t.Errorf("nonsense twice is %v", after)
 	}
 }
 
