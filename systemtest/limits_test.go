@@ -391,12 +391,12 @@ func TestWhatFollowsATimeout(t *testing.T) {
 		"":                                       2,
 		", non_retryable_error_types: [Timeout]": 1,
 		`, non_retryable_error_types: ["TemporalTimeout:StartToClose"]`: 1,
-		", retry_only: [Network]":                                                                      1,
-		", retry_only: [Timeout]":                                                                      2,
-		", rules: [{ error_types: [Timeout], action: fail }]":                                          1,
-		`, rules: [{ error_types: ["TemporalTimeout:StartToClose"], action: fail }]`:                   1,
-		`, rules: [{ error_types: [Timeout], action: retry }, { error_types: ["*"], action: fail }]`:   2,
-		`, rules: [{ error_types: ["TemporalTimeout:StartToClose"], action: retry }], retry_only: [X]`: 2,
+		", retry_only: [Network]":                                                                                1,
+		", retry_only: [Timeout]":                                                                                2,
+		", rules: [{ error_types: [Timeout], action: fail }]":                                                    1,
+		`, rules: [{ error_types: ["TemporalTimeout:StartToClose"], action: fail }]`:                             1,
+		`, rules: [{ error_types: [Timeout], action: retry }, { error_types: ["*"], action: fail }]`:             2,
+		`, rules: [{ error_types: ["TemporalTimeout:StartToClose"], action: retry }], retry_only: [CheckFailed]`: 2,
 	} {
 		before := len(api.seen())
 		r := w.run(w.orders(limits(2, time.Second, more)), fmt.Sprintf("2026-01-%02d", day), 5)
