@@ -23,8 +23,8 @@ func (d *decoder) headers(node *yaml.Node, path string, into http.Header) {
 			d.problem(key, at, CodeBadValue, "this is no name of an HTTP header")
 			return
 		}
-		if pipeline.IsRequestHeader(key.Value) {
-			d.problem(key, at, CodeConflict, "the header "+key.Value+" follows from each request itself, and another value would not be sent: take it out")
+		if why := pipeline.ReservedHeader(key.Value); why != "" {
+			d.problem(key, at, CodeConflict, "the header "+key.Value+" "+why+": take it out")
 			return
 		}
 		raw, ok := d.scalar(value, at)
@@ -85,7 +85,7 @@ func (d *decoder) apiKey(node *yaml.Node, path string, s *httpSettings) {
 		d.problem(node, path, CodeConflict, "an api_key is sent in exactly one of header and query: name it there")
 	}
 	switch {
-	case seen["header"] && (!httpguts.ValidHeaderFieldName(header) || pipeline.IsRequestHeader(header)):
+	case seen["header"] && (!httpguts.ValidHeaderFieldName(header) || pipeline.ReservedHeader(header) != ""):
 		d.problem(headerNode, join(path, "header"), CodeBadValue, "this is no name of an HTTP header that can carry a key")
 	case seen["header"]:
 		s.header.Set(header, value)

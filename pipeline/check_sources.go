@@ -50,14 +50,16 @@ var templateAction = regexp.MustCompile(`\{\{[^}]*\}\}`)
 // outsideOfActions is a template with an x for each action, to look at what is written around them.
 func outsideOfActions(text string) string { return templateAction.ReplaceAllString(text, "x") }
 
-// IsRequestHeader reports whether a header follows from the request itself (its host, its body), so that a value
-// that somebody sets for it is not sent.
-func IsRequestHeader(name string) bool {
+// ReservedHeader says why a header cannot be set, or "" where it can: its value follows from the request itself (its
+// host, its body) and another one would not be sent, or it asks for answers that nobody would unpack.
+func ReservedHeader(name string) string {
 	switch strings.ToLower(name) {
 	case "host", "content-length", "transfer-encoding", "trailer":
-		return true
+		return "follows from the request itself, and another value would not be sent"
+	case "accept-encoding":
+		return "is set by the worker, which asks for gzip and unpacks it; with another value compressed answers could not be read"
 	}
-	return false
+	return ""
 }
 
 func (c *checker) headers(at string, headers map[string]Template) {
@@ -69,8 +71,8 @@ func (c *checker) headers(at string, headers map[string]Template) {
 			c.fail(join(at, name), codeBadName, "%q is no name of a header", clip(name))
 		case seen[lower] != "":
 			c.fail(join(at, name), codeDuplicateName, "%s and %s are the same header", clip(seen[lower]), clip(name))
-		case IsRequestHeader(name):
-			c.fail(join(at, name), codeReservedName, "%s follows from the request itself, and another value would not be sent: take it out", clip(name))
+		case ReservedHeader(name) != "":
+			c.fail(join(at, name), codeReservedName, "%s %s: take it out", clip(name), ReservedHeader(name))
 		case strings.ContainsAny(string(headers[name]), "\r\n"):
 			c.fail(join(at, name), codeInvalidValue, "a header has no line breaks")
 		}

@@ -288,7 +288,8 @@ type HTTP struct {
 	Path Template `yaml:"path" json:"path" required:"true"`
 	// Query holds the query parameters.
 	Query map[string]Template `yaml:"query,omitempty" json:"query,omitempty"`
-	// Headers are sent with each request. Credentials belong in the connection, not here.
+	// Headers are sent with each request. Credentials belong in the connection, not here. Host, Content-Length,
+	// Transfer-Encoding, Trailer and Accept-Encoding cannot be set.
 	Headers map[string]Template `yaml:"headers,omitempty" json:"headers,omitempty"`
 	// Body is the body of a `POST`, sent as JSON unless a header says otherwise.
 	Body Template `yaml:"body,omitempty" json:"body,omitempty"`
