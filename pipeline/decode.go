@@ -162,6 +162,9 @@ func (d *decoder) list(node *yaml.Node, path string, v reflect.Value, rules refl
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(node.Content), len(node.Content)))
 	items := reflect.StructTag(`required:"true"`)
+	if rules.Get("items") == "maybe-empty" {
+		items = ""
+	}
 	if words, ok := rules.Lookup("enum"); ok {
 		items += reflect.StructTag(` enum:"` + words + `"`)
 	}

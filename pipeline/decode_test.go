@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,4 +207,30 @@ func FuzzDecode(f *testing.F) {
 			_, _, _ = p.Needs(p.Steps[i].Name), p.Steps[i].Kind(), p.Steps[i].SourceColumns()
 		}
 	})
+}
+
+// An empty argument is one, other than an empty program; it also survives in the definition that a run takes along.
+func TestEmptyArgument(t *testing.T) {
+	t.Parallel()
+	p, problems := parseText(`pipeline: p
+warehouse: w
+schedule: { cron: "0 0 * * *", start_date: 2026-01-01 }
+steps:
+  - name: a
+    exec: { command: [grep, "", file] }
+`)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	definition, err := json.Marshal(p.Effective())
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := Decode(definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := decoded.Steps[0].Exec.Command; !slices.Equal(got, []Template{"grep", "", "file"}) {
+		t.Errorf("%q", got)
+	}
 }

@@ -493,8 +493,8 @@ type SQL struct {
 // interval, and a later attempt may begin while an earlier one, whose worker was lost, still runs.
 type Exec struct {
 	// Command is the program and its arguments; no shell reads them. A program without a slash is looked
-	// up in PATH of the worker.
-	Command []Template `yaml:"command" json:"command" required:"true"`
+	// up in PATH of the worker. An argument may be empty.
+	Command []Template `yaml:"command" json:"command" required:"true" items:"maybe-empty"`
 	// Environment holds more variables for the program, by name. Names that begin with `TRANCHE_` are
 	// reserved. It is no place for credentials: the program reads those itself, from a file of its host.
 	Environment map[string]Template `yaml:"environment,omitempty" json:"environment,omitempty"`
