@@ -95,6 +95,10 @@ func (c *checker) hasActivities() bool {
 func (c *checker) retryOfOwnSteps(path string, r Retry) {
 	check := func(path string, types []string) {
 		for i, kind := range types {
+			if kind == retry.TypeCanceled {
+				c.fail(index(path, i), codeNoEffect, "a cancel is never tried again, whatever is said of %s: take it out", retry.TypeCanceled)
+				continue
+			}
 			if kind == retry.AnyType || knownErrorType(kind) {
 				continue
 			}
