@@ -118,6 +118,8 @@ func (c *checker) taskQueue(path, name string) {
 		c.fail(path, codeBadName, "the name has %d bytes: at most %d are possible", len(name), maximumTaskQueue)
 	case name != strings.TrimSpace(name) || strings.ContainsAny(name, "\n\r\t"):
 		c.fail(path, codeBadName, "%q has blanks around it or line breaks in it", clip(name))
+	case variable.MatchString(name):
+		c.fail(path, codeVariable, "%q: a pipeline file does not read the environment: write the name of the task queue itself", clip(name))
 	case strings.HasPrefix(name, "/_sys/"):
 		c.fail(path, codeReservedName, "names that begin with /_sys/ are Temporal's own")
 	}
@@ -276,6 +278,8 @@ func (c *checker) templates() {
 	_ = eachTemplate(reflect.ValueOf(c.p).Elem(), "", func(path string, t Template) (Template, error) {
 		if _, err := t.Execute(sample, c.loc); err != nil {
 			c.fail(path, codeBadTemplate, "%s", err)
+		} else if !c.broken(path) {
+			c.variables(path, string(t))
 		}
 		return t, nil
 	})

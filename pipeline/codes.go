@@ -30,6 +30,7 @@ const (
 	codeBadPath            = "bad-path"
 	codeBadTemplate        = "bad-template"
 	codeTemplateNotAllowed = "template-not-allowed"
+	codeVariable           = "environment-variable"
 	codeBadSQLFile         = "bad-sql-file"
 
 	codeCatchupWindow = "catchup-window"
@@ -84,6 +85,7 @@ func Codes() []Code {
 		{codeBadPath, "The path of a record, a value, a request or a file is not written as it should be."},
 		{codeBadTemplate, "A template cannot be read or names something other than the interval."},
 		{codeTemplateNotAllowed, "A template stands in a field that is not one."},
+		{codeVariable, "`${NAME}` stands where it would be sent as it is: a pipeline file does not read the environment. Only a program's command may hold it."},
 		{codeBadSQLFile, "The SQL file that a step names is missing, empty, not in UTF-8, or outside of the pipeline's folder."},
 
 		{interval.CodeBadCron, "The cron text is not valid."},

@@ -123,3 +123,13 @@ func FuzzTemplate(f *testing.F) {
 		}
 	})
 }
+
+// A text that must hold what looks like a variable of the environment can be written.
+func TestDollarBeforeABrace(t *testing.T) {
+	t.Parallel()
+	const text = `{{ "$" }}{NAME}`
+	p := with(t, "path: /", "headers: { X-A: '"+text+"' }\n      path: /")
+	if got, err := p.Steps[0].HTTP.Headers["X-A"].Execute(interval.Interval{}, nil); err != nil || got != "${NAME}" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
