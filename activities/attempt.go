@@ -80,20 +80,36 @@ func guarded(ctx context.Context, p *progress, do work) (done *step.Done, err er
 // errorLimit bounds the text of an error in a history.
 const errorLimit = 2000
 
+// TypeInterrupted is the type of the error of an attempt that was ended although nobody has cancelled its step.
+const TypeInterrupted = "Interrupted"
+
+// interruption returns why Temporal has the attempt end, where that is no cancel: somebody has paused or reset the step,
+// or no heartbeat got through. It is nil where there is a cancel, or no other reason is known.
+func interruption(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+		return nil
+	}
+	return cause
+}
+
 // mapped returns the error that Temporal gets. Temporal adds no jitter of its own, so the next
 // delay is computed here; it is not capped by Temporal either, but Policy.Delay is.
 func (a *Activities) mapped(ctx context.Context, in step.Input, attempt int, err error) error {
-	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	interrupted := interruption(ctx)
+	var verdict retry.Verdict
+	switch {
+	case interrupted != nil:
+		// To the run a cancel would look like its own. It says nothing about the source, so that rules about other
+		// types do not count.
+		verdict = retry.Verdict{Class: retry.Transient, Type: TypeInterrupted}
+		err = fmt.Errorf("the attempt was ended, and nobody has cancelled its step: %w", interrupted)
+	case errors.Is(ctx.Err(), context.Canceled):
 		return temporal.NewCanceledError()
-	}
-	verdict := retry.Classify(err)
-	if ctx.Err() != nil {
-		verdict = retry.Verdict{Class: retry.Transient, Type: retry.TypeTimeout}
-	}
-	if errors.Is(err, errOverran) {
-		verdict = in.Step.Retry.Overrides().ApplyOverrun(verdict)
-	} else {
-		verdict = in.Step.Retry.Overrides().Apply(verdict)
+	case errors.Is(err, errOverran):
+		verdict = in.Step.Retry.Overrides().ApplyOverrun(verdictOf(ctx, err))
+	default:
+		verdict = in.Step.Retry.Overrides().Apply(verdictOf(ctx, err))
 	}
 	message := a.connections.Mask(err.Error())
 	if len(message) > errorLimit {
@@ -107,6 +123,14 @@ func (a *Activities) mapped(ctx context.Context, in step.Input, attempt int, err
 		options.NonRetryable = true
 	}
 	return temporal.NewApplicationErrorWithOptions(message, verdict.Type, options)
+}
+
+// verdictOf is what an error is worth by itself; over the attempt's time limit it is a timeout, whatever it says.
+func verdictOf(ctx context.Context, err error) retry.Verdict {
+	if ctx.Err() != nil {
+		return retry.Verdict{Class: retry.Transient, Type: retry.TypeTimeout}
+	}
+	return retry.Classify(err)
 }
 
 // waitError asks for a durable wait: it is data for the workflow, not a failure.

@@ -249,3 +249,39 @@ func TestHeartbeatsFallSilentWhenNothingMoves(t *testing.T) {
 		t.Errorf("after a page: %+v, %t", position, alive)
 	}
 }
+
+// TestWhoEndsAnAttempt: only a cancel is a cancel. What else ends an attempt from outside is worth another try, whatever
+// the step says of other errors.
+func TestWhoEndsAnAttempt(t *testing.T) {
+	t.Parallel()
+	in := input()
+	in.Step.Retry.RetryOnly = []string{"Network"}
+	for name, test := range map[string]struct {
+		cause error
+		kind  string // empty for a cancel
+	}{
+		"a cancel":                 {temporal.NewCanceledError(), ""},
+		"no reason given":          {nil, ""},
+		"a pause":                  {activity.ErrActivityPaused, TypeInterrupted},
+		"a reset":                  {activity.ErrActivityReset, TypeInterrupted},
+		"heartbeats do not arrive": {errors.New("connection refused"), TypeInterrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(test.cause)
+			err := newActivities(t).mapped(ctx, in, 1, context.Canceled)
+			var got *temporal.ApplicationError
+			switch {
+			case test.kind == "":
+				if !temporal.IsCanceledError(err) {
+					t.Errorf("the attempt ends with %v", err)
+				}
+			case !errors.As(err, &got) || temporal.IsCanceledError(err):
+				t.Errorf("the attempt ends with %v", err)
+			case got.Type() != test.kind || got.NonRetryable():
+				t.Errorf("got %s, final %t: %s", got.Type(), got.NonRetryable(), got.Message())
+			}
+		})
+	}
+}

@@ -11,7 +11,7 @@ var errorTypes = []string{
 	"BadAnswer", "BadInput", "BadPath", "BadPosition", "BadRecord", "BadRequest", "BadSource", "BadValue",
 	"Canceled", "CheckFailed", "CircuitOpen", "CommandNotStarted", "Credentials", "CursorRejected", "Database",
 	"EmptyReplace", "Error", "ExecNotAllowed", "ExitCode", "Fenced", "File", "FileMissing", "GridChanged",
-	"HTTPStatus", "HostNotAllowed", "Network", "NewerLedger", "NoUniqueKey", "OutsideInterval", "Pagination",
+	"HTTPStatus", "HostNotAllowed", "Interrupted", "Network", "NewerLedger", "NoUniqueKey", "OutsideInterval", "Pagination",
 	"Panic", "RateLimited", "Redirect", "RowsLost", "Signal", "SourceChanged", "StagingLost", "Stale", "Storage",
 	"TLS", "TableMismatch", "TableOwned", "Timeout", "Truncated", "UnexpectedBody", "UnknownConnection",
 	"WaitTooLong", "WrongTaskQueue",
