@@ -29,6 +29,11 @@ const overdueGrace = 5 * time.Second
 // cancelGrace is how long a server has to react to a cancel request before its connection is cut.
 const cancelGrace = 3 * time.Second
 
+// pingPatience is how long a session that nobody has used for a second has to show that it is still there. The peer may
+// be gone without a word, as after a failover or behind a firewall that has forgotten the connection; its silence would
+// take all the time that an attempt has.
+const pingPatience = 5 * time.Second
+
 type postgres struct {
 	pool *pgxpool.Pool
 }
@@ -40,6 +45,9 @@ func openPostgres(ctx context.Context, config Config) (database, error) {
 		return nil, permanent(TypeBadRequest, "the DSN of PostgreSQL cannot be read: write postgres://user:password@host:5432/database, with %%XX for special characters of the password, or key=value settings")
 	}
 	settings.MaxConns = int32(config.MaxConnections)
+	if settings.PingTimeout <= 0 {
+		settings.PingTimeout = pingPatience
+	}
 	connection := settings.ConnConfig
 	for name, setting := range map[string]string{
 		"timezone": "UTC", "datestyle": "ISO, MDY", "bytea_output": "hex", "extra_float_digits": "1",
