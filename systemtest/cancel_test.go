@@ -3,7 +3,10 @@ package systemtest
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -137,6 +140,30 @@ func TestAStoppingWorkerEndsItsPrograms(t *testing.T) {
 	w.worker(connections, "--allow-exec")
 	if err := w.temporal.GetWorkflow(w.ctx, r.WorkflowID, r.RunID).Get(w.ctx, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAStoppingWorkerRemovesTheFolderOfAProgram: the program ignores SIGTERM, and what it has started has left its
+// process group and keeps its output open, so that ending it takes as long as it can.
+func TestAStoppingWorkerRemovesTheFolderOfAProgram(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	p := w.worker(w.connect("http://127.0.0.1:1"), "--allow-exec", "--stop-timeout", "100ms")
+	w.start(w.program(`trap "" TERM; setsid sleep 60 & pwd >"$FOLDER/draft"; mv "$FOLDER/draft" "$FOLDER/where"; while :; do sleep 1; done`, ""), "2026-01-15")
+	var folder string
+	w.eventually("the program runs", func() bool {
+		data, err := os.ReadFile(filepath.Join(w.folder, "where"))
+		folder = strings.TrimSpace(string(data))
+		return err == nil
+	})
+	if _, err := os.Stat(folder); err != nil || !strings.Contains(folder, "tranche-exec-") {
+		t.Fatalf("the program runs in %q: %v", folder, err)
+	}
+	if code, err := p.Stop(patience / 2); err != nil || code != 0 {
+		t.Errorf("the worker exits %d: %v", code, err)
+	}
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the worker has stopped, and the folder of its program is still there: %v", err)
 	}
 }
 

@@ -121,8 +121,9 @@ reachable, 130 ended by a second signal.`,
 	}
 }
 
-// handBackMargin is what the SDK still gets, after the steps were handed back, to tell Temporal so.
-const handBackMargin = 5 * time.Second
+// handBackMargin is what the SDK waits for the steps once they were told to hand back. A program then has three seconds
+// before it is killed, its output is read for two more, its folder is removed, and Temporal is told.
+const handBackMargin = 10 * time.Second
 
 func (p *program) work(c *cli.Context) error {
 	logger, err := p.logger(c)
