@@ -118,9 +118,13 @@ func (l *listingRun) page(ctx context.Context) error {
 		return fmt.Errorf("list %s: %w", l.in.Step.HTTP.Connection, err)
 	}
 	defer page.Close()
-	rows := counted(page.Rows(), l.progress, before.Rows)
+	var broken error // of the page itself, which says where: the stage has nothing to add
+	rows := counted(page.Rows(), l.progress, before.Rows, &broken)
 	if _, err := l.stage.AppendPage(ctx, before.Pages+1, rows, page.Next); err != nil {
-		return fmt.Errorf("list %s, page %d: %w", l.in.Step.HTTP.Connection, before.Pages+1, err)
+		if broken != nil && errors.Is(err, broken) {
+			err = broken
+		}
+		return fmt.Errorf("list %s: %w", l.in.Step.HTTP.Connection, err)
 	}
 	after := l.stage.Progress()
 	l.progress.page(after.Pages, after.Rows)
@@ -130,13 +134,16 @@ func (l *listingRun) page(ctx context.Context) error {
 // progressRows is how often rows are reported as progress.
 const progressRows = 1024
 
-// counted reports progress as rows go by.
-func counted(rows extract.Rows, p *progress, before int64) warehouse.Rows {
+// counted reports progress as rows go by, and keeps the error with which they break off.
+func counted(rows extract.Rows, p *progress, before int64, broken *error) warehouse.Rows {
 	return func(yield func([][]byte, error) bool) {
 		n := before
 		for row, err := range rows {
 			if n++; n%progressRows == 0 {
 				p.rows(n)
+			}
+			if err != nil {
+				*broken = err
 			}
 			if !yield(row, err) {
 				return

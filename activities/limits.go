@@ -34,8 +34,10 @@ func before(ctx context.Context, margin time.Duration, part int, cause error) (c
 
 // saying has an error say why it came about, unless it says so itself.
 func saying(cause, err error) error {
-	if errors.Is(err, cause) {
-		return err
+	for _, limit := range []error{cause, errOverran, errNoTimeLeft} {
+		if errors.Is(cause, limit) && errors.Is(err, limit) {
+			return err
+		}
 	}
 	return fmt.Errorf("%w; %w", cause, err)
 }
@@ -43,10 +45,13 @@ func saying(cause, err error) error {
 // errOverran is what every error of an attempt over its start_to_close wraps.
 var errOverran = errors.New("the attempt took longer than its start_to_close")
 
+// errNoTimeLeft is what every error of an attempt wraps that the end of its step's time has ended.
+var errNoTimeLeft = errors.New("the step's schedule_to_close was over")
+
 // timeIsUp is the error of an attempt that has used up its time.
 func timeIsUp(info activity.Info) error {
 	if info.Deadline.Before(info.StartedTime.Add(info.StartToCloseTimeout)) {
-		return retry.TransientError(retry.TypeTimeout, errors.New("the step's schedule_to_close was over"))
+		return retry.TransientError(retry.TypeTimeout, errNoTimeLeft)
 	}
 	return retry.TransientError(retry.TypeTimeout, fmt.Errorf("%w of %s", errOverran, info.StartToCloseTimeout))
 }

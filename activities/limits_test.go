@@ -31,6 +31,22 @@ func TestWhichLimitIsOver(t *testing.T) {
 	}
 }
 
+// TestALimitIsSaidOnce: a program is told the reason before the attempt is, so that the two are not the same error.
+func TestALimitIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	started := time.Date(2026, time.January, 15, 0, 0, 0, 0, time.UTC)
+	for _, left := range []time.Duration{time.Minute, time.Hour} {
+		info := activity.Info{StartedTime: started, StartToCloseTimeout: 5 * time.Minute, Deadline: started.Add(min(left, 5*time.Minute))}
+		if err := saying(timeIsUp(info), fmt.Errorf("sh was stopped: %w", timeIsUp(info))); strings.Count(err.Error(), "_to_close") != 1 {
+			t.Errorf("with %s left: %v", left, err)
+		}
+	}
+	other := saying(hasStalled(activity.Info{}), fmt.Errorf("sh was stopped: %w", errOverran))
+	if !strings.Contains(other.Error(), "heartbeat") || !strings.Contains(other.Error(), "start_to_close") {
+		t.Errorf("another limit is lost: %v", other)
+	}
+}
+
 func TestAnAttemptEndsJustBeforeItsDeadline(t *testing.T) {
 	t.Parallel()
 	late := errors.New("late")

@@ -77,7 +77,7 @@ func TestCSVThatIsRefused(t *testing.T) {
 	}{
 		"too few fields":         {"a,b,c\n1,2,3\n1,2\n", nil, []string{"a"}, TypeBadRecord, "line 3", "the record has 2 fields, the header has 3"},
 		"too many fields":        {"a,b,c\n1,2,3,4\n", nil, []string{"a"}, TypeBadRecord, "line 2", "the record has 4 fields, the header has 3"},
-		"after a line in quotes": {"a,b\n\"1\n2\n\",3\n1\n", nil, []string{"a"}, TypeBadRecord, "line 5", "the record has 1 fields"},
+		"after a line in quotes": {"a,b\n\"1\n2\n\",3\n1\n", nil, []string{"a"}, TypeBadRecord, "line 5", "the record has 1 field, the header has 2"},
 		"repeated name":          {"id,amount,amount\n1,2,3\n", nil, []string{"id"}, TypeBadRecord, "line 1", `the header names "amount" twice, as field 2 and field 3`},
 		"missing name":           {"id,Amount\n1,2\n", nil, []string{"id", "amount"}, TypeBadRecord, "line 1", `the header does not name "amount", which column "amount" is taken from; its line has 2 fields: names are compared exactly`},
 		"lines that end in CR":   {"id,amount\r1,2\r", nil, []string{"id", "amount"}, TypeBadRecord, "line 1", `carriage return only`},

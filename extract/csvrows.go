@@ -150,7 +150,7 @@ func (d *csvDecoder) checkWidth(fields int) error {
 	if d.width == 0 {
 		d.width = fields
 		if most := slices.Max(d.places); most >= fields {
-			return badRecord("the record has %d fields, and a column is taken from field %d", fields, most+1)
+			return badRecord("the record has %s, and a column is taken from field %d", numberOf(fields), most+1)
 		}
 	}
 	if fields != d.width {
@@ -158,9 +158,16 @@ func (d *csvDecoder) checkWidth(fields int) error {
 		if d.header {
 			first = "the header has"
 		}
-		return badRecord("the record has %d fields, %s %d", fields, first, d.width)
+		return badRecord("the record has %s, %s %d", numberOf(fields), first, d.width)
 	}
 	return nil
+}
+
+func numberOf(fields int) string {
+	if fields == 1 {
+		return "1 field"
+	}
+	return fmt.Sprintf("%d fields", fields)
 }
 
 // dropBOM drops the byte order mark that Excel writes, and recognises UTF-16, which it also writes.
@@ -218,7 +225,7 @@ func (d *csvDecoder) readHeader() error {
 
 // describeHeader says what was taken for a header without quoting it: it may be a row.
 func describeHeader(names []string) string {
-	text := fmt.Sprintf("its line has %d fields", len(names))
+	text := "its line has " + numberOf(len(names))
 	for _, name := range names {
 		if strings.ContainsRune(name, '\r') {
 			return text + ", and lines seem to end with a carriage return only: they must end with a line feed"

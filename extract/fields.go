@@ -57,6 +57,9 @@ func (f *fields) take(record []byte) ([][]byte, error) {
 	}
 	// A record without any of the columns is most likely no record at all: an error object, or the
 	// path of the records is wrong. With a single column it may just be unset.
+	if f.found == 0 && len(f.row) > 1 && record[0] == '[' {
+		return nil, badRecord("the record is an array, and the path of no column leads to a place in it, such as 0")
+	}
 	if f.found == 0 && len(f.row) > 1 {
 		return nil, badRecord("the record has none of the declared columns; it has the names %s", names(record))
 	}
@@ -230,9 +233,6 @@ const maximumNames = 10
 
 // names lists the names of a record for an error.
 func names(record []byte) string {
-	if record[0] != '{' {
-		return "of no object"
-	}
 	var list []string
 	for i := skipSpace(record, 1); record[i] != '}'; {
 		end := skipString(record, i)

@@ -134,7 +134,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"empty.json":     {nil, pipeline.File{}, TypeUnexpectedBody, "the file is empty"},
 		"cut.json":       {[]byte(`[{"a":1}`), pipeline.File{}, TypeTruncated, "ends in the middle"},
 		"cut.ndjson":     {[]byte("{\"a\":1}\n{\"a\""), pipeline.File{}, TypeTruncated, "cut.ndjson record 2: the data ends in the middle"},
-		"ragged.csv":     {[]byte("a,b\n1,2\n3\n"), pipeline.File{}, TypeBadRecord, "ragged.csv line 3: the record has 1 fields, the header has 2"},
+		"ragged.csv":     {[]byte("a,b\n1,2\n3\n"), pipeline.File{}, TypeBadRecord, "ragged.csv line 3: the record has 1 field, the header has 2"},
 		"data.parquet":   {[]byte("PAR1"), pipeline.File{}, TypeBadSource, `"data.parquet" does not tell the format`},
 		"odd.csv":        {nil, pipeline.File{Compression: "bz2"}, TypeBadSource, `compression "bz2" is not one of`},
 		"odd2.csv":       {nil, pipeline.File{Format: "xml"}, TypeBadSource, `format "xml"`},

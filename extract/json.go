@@ -82,6 +82,8 @@ func (r *records) explain(err error) error {
 	var known *retry.Error
 	var syntax *jsontext.SyntacticError
 	switch {
+	case err != nil && r.source.err != nil && errors.Is(err, r.source.err):
+		return r.source.err // without what the decoder says around it
 	case err == nil, err == errStopped, errors.As(err, &known):
 		return err
 	case r.source.err != nil:
@@ -93,10 +95,14 @@ func (r *records) explain(err error) error {
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return badRecord("an object repeats the name %s, and nobody can tell which value is meant (byte %d)", duplicateName(err), r.tokens.InputOffset())
 	case errors.As(err, &syntax):
-		return badRecord("not JSON at byte %d: %s", syntax.ByteOffset, connection.Snippet(syntax.Err.Error()))
+		return badRecord("not JSON at byte %d: %s", syntax.ByteOffset, inOurWords(syntax.Err))
 	default:
-		return badRecord("not JSON: %s", connection.Snippet(err.Error()))
+		return badRecord("not JSON: %s", inOurWords(err))
 	}
+}
+
+func inOurWords(err error) string {
+	return connection.Snippet(strings.ReplaceAll(err.Error(), "jsontext: ", ""))
 }
 
 func duplicateName(err error) string {

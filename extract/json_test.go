@@ -209,6 +209,14 @@ func TestPathsThatOverlap(t *testing.T) {
 	}
 }
 
+// TestRecordThatIsAnArray: what it has are places, not names.
+func TestRecordThatIsAnArray(t *testing.T) {
+	t.Parallel()
+	_, _, err := decodeText(t, decoderSettings{format: formatJSON, columns: columns("a", "b")}, strings.NewReader(`[[1,2]]`))
+	wantVerdict(t, err, retry.Permanent, TypeBadRecord)
+	wantText(t, err, "the record is an array, and the path of no column leads to a place in it")
+}
+
 // TestReadErrorIsNotHidden: a body that breaks is not JSON that is wrong.
 func TestReadErrorIsNotHidden(t *testing.T) {
 	t.Parallel()
@@ -222,7 +230,7 @@ func TestReadErrorIsNotHidden(t *testing.T) {
 			for _, chunks := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.DataErrReader} {
 				reader := chunks(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)))
 				_, _, err := decodeText(t, decoderSettings{format: format, columns: columns("a")}, reader)
-				if !errors.Is(err, broken) {
+				if !errors.Is(err, broken) || strings.Contains(err.Error(), "jsontext") {
 					t.Errorf("%s %q: %v", format, text, err)
 				}
 			}

@@ -184,7 +184,7 @@ func TestAWaitThatWouldEndTooLate(t *testing.T) {
 	w.worker(w.connect(s.URL))
 	file := w.orders("defaults: { timeout: { schedule_to_close: 30m } }\n")
 	got := w.starter("run", file, "--interval", "2026-01-15", "--wait")
-	w.wantLines(got, "WaitTooLong", "429", "waiting 50m0s as its header Retry-After asked", "would end after the step's schedule_to_close of 30m")
+	w.wantLines(got, "WaitTooLong", "429", "waiting 50m0s as its header Retry-After asked", "would end after the step's schedule_to_close of 30m", "extract failed 1 ")
 	if requests := len(s.came()); got.code != 5 || requests != 1 {
 		t.Errorf("starter run exits %d after %d requests", got.code, requests)
 	}

@@ -69,6 +69,9 @@ func notAgain(err error) string {
 	case enums.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED:
 		return " (not tried again: that was the last of maximum_attempts)"
 	case enums.RETRY_STATE_TIMEOUT:
+		if _, timeout := cause(err); timeout != nil && timeout.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE {
+			return ""
+		}
 		return " (not tried again: schedule_to_close would be over)"
 	default:
 		return ""

@@ -77,6 +77,7 @@ func (r *run) execute(ctx workflow.Context, n *node, source *node) (*step.Done, 
 		left := closeBy.Sub(workflow.Now(ctx))
 		if left <= 0 {
 			// Nobody worked while the time ran out: no worker, or no server.
+			n.report.Attempts = input.Used + 1 // with the one that asked to wait
 			return nil, "", temporal.NewNonRetryableApplicationError(fmt.Sprintf(
 				"%s; by the time it could be tried again, its schedule_to_close of %s was over", reason, n.definition.Timeout.ScheduleToClose),
 				ErrorWaitTooLong, nil)
@@ -141,6 +142,7 @@ func (r *run) executeForeign(ctx workflow.Context, n *node) (*step.Done, error) 
 func (r *run) wait(ctx workflow.Context, n *node, wait *step.Wait, closeBy time.Time) error {
 	pause := wait.Until.Sub(workflow.Now(ctx))
 	if !wait.Until.Before(closeBy) || pause > 0 && !workflow.Now(ctx).Add(pause).Before(closeBy) {
+		n.report.Attempts++ // the one that asked to wait
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
 			"%s; waiting until %s would end after the step's schedule_to_close of %s", wait.Reason,
 			wait.Until.UTC().Format(time.RFC3339), n.definition.Timeout.ScheduleToClose), ErrorWaitTooLong, nil)
