@@ -102,26 +102,23 @@ func (p *program) showBackfill(c *cli.Context) error {
 		return err
 	}
 	defer o.Close()
-	if view.open {
+	if view.open && c.Bool("wait") {
 		if err := o.needWorkers(c.Context, view.queue); err != nil {
 			return err
 		}
-		if c.Bool("wait") {
-			return p.follow(c, o, []*backfillView{view})
-		}
+		return p.follow(c, o, []*backfillView{view})
 	}
 	latest, err := o.view(c.Context, view.WorkflowID)
-	if err != nil {
+	switch {
+	case latest == nil:
 		return err
-	}
-	if c.Bool("wait") {
+	case c.Bool("wait"):
 		return p.reportViews(c, []*backfillView{latest})
-	}
-	if c.Bool("json") {
-		return p.printJSON(latest)
+	case c.Bool("json"):
+		return errors.Join(err, p.printJSON(latest))
 	}
 	p.printView(latest)
-	return nil
+	return err
 }
 
 // order returns the action of a command that orders a backfill something without more words.
@@ -195,8 +192,13 @@ func (o *online) updated(ctx context.Context, view *backfillView, update string,
 	if err == nil {
 		err = handle.Get(within, &progress)
 	}
-	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		return progress, fmt.Errorf("no answer within %s from the workers of task queue %s: look at workflow %s in the Temporal UI", answerWithin, view.queue, view.WorkflowID)
+	switch {
+	case err == nil || within.Err() == nil:
+		return progress, err
+	case ctx.Err() != nil:
+		return progress, errors.New("nobody waits for an answer any more, and it may still take effect")
+	default:
+		return progress, coded(exitUnreachable, fmt.Errorf("no answer within %s from the workers of task queue %s; this may take effect when one comes: look at workflow %s in the Temporal UI",
+			answerWithin, view.queue, view.WorkflowID))
 	}
-	return progress, err
 }

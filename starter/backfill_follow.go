@@ -10,6 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"go.temporal.io/api/serviceerror"
+
+	"github.com/trancheflow/tranche/workflows"
 )
 
 // How often a backfill is looked at that is followed: on a terminal, and for lines in a log.
@@ -39,7 +41,8 @@ func (p *program) follow(c *cli.Context, o *online, views []*backfillView) error
 			continue
 		}
 		open[view] = true
-		go func() { ends <- end{view, o.result(ctx, view.WorkflowID, view.RunID)} }()
+		id, runID := view.WorkflowID, view.RunID
+		go func() { ends <- end{view, o.result(ctx, id, runID)} }()
 	}
 	screen := newScreen(p.talk)
 	ticker := time.NewTicker(screen.every)
@@ -58,7 +61,7 @@ func (p *program) follow(c *cli.Context, o *online, views []*backfillView) error
 	}
 	screen.clear()
 	if ctx.Err() != nil {
-		return errors.Join(p.goesOn(views), p.printIfJSON(c, views))
+		return errors.Join(p.goesOn(views), p.printLatestIfJSON(c, o, views))
 	}
 	for _, view := range views {
 		if view.ID == "" || len(failures) > 0 {
@@ -69,17 +72,28 @@ func (p *program) follow(c *cli.Context, o *online, views []*backfillView) error
 			failures = append(failures, err)
 			continue
 		}
-		latest.Order, latest.Window, latest.FailFast = view.Order, view.Window, view.FailFast
 		*view = *latest
 	}
 	return errors.Join(append(failures, p.reportViews(c, views))...)
 }
 
-func (p *program) printIfJSON(c *cli.Context, views []*backfillView) error {
-	if c.Bool("json") {
-		return p.printJSON(views)
+// printLatestIfJSON prints how far backfills are that are not followed to their ends.
+func (p *program) printLatestIfJSON(c *cli.Context, o *online, views []*backfillView) error {
+	if !c.Bool("json") {
+		return nil
 	}
-	return nil
+	var failures []error
+	for _, view := range views {
+		if view.ID == "" {
+			continue
+		}
+		latest, err := o.view(context.WithoutCancel(c.Context), view.WorkflowID)
+		if latest != nil {
+			*view = *latest
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(append(failures, p.printJSON(views))...)
 }
 
 // goesOn says what an interrupted command leaves behind.
@@ -176,11 +190,8 @@ func (s *screen) show(o *online, ctx context.Context, views []*backfillView, ope
 		if !open[view] {
 			continue
 		}
-		if latest, err := o.view(ctx, view.WorkflowID); err == nil {
-			if !latest.open {
-				continue
-			}
-			lines = append(lines, latest.line(s.terminal))
+		if latest, _ := o.view(ctx, view.WorkflowID); latest != nil && latest.open {
+			lines = append(lines, latest.lines(s.terminal)...)
 		}
 	}
 	if ctx.Err() != nil {
@@ -213,8 +224,9 @@ func (s *screen) clear() {
 // barWidth is how wide a progress bar is.
 const barWidth = 24
 
-// line is the progress of a backfill on one line.
-func (v *backfillView) line(bar bool) string {
+// lines is the progress of a backfill: one line or, with a bar for a terminal, two that no terminal wraps, since they
+// are taken off again.
+func (v *backfillView) lines(bar bool) []string {
 	text := v.ID + ":"
 	passed, total := v.Counts.Passed(), v.Expected.Total()
 	if bar && total > 0 {
@@ -225,17 +237,20 @@ func (v *backfillView) line(bar bool) string {
 	if total > 0 {
 		text += fmt.Sprintf(" of %d (%d%%)", total, passed*100/total)
 	}
-	text += fmt.Sprintf(", %d open, %d failed", len(v.Running), v.Counts.Failed+v.Counts.Cancelled)
-	if v.State != "running" {
-		text += ", " + v.State
+	more := fmt.Sprintf("%d open, %d failed", len(v.Running), v.Counts.Failed+v.Counts.Cancelled)
+	if v.State != workflows.PhaseRunning {
+		more += ", " + v.State
 	}
 	if v.PerHour > 0 {
-		text += ", " + rate(v.PerHour)
+		more += ", " + rate(v.PerHour)
 	}
 	if v.ETA != nil {
-		text += ", until about " + v.ETA.Format("2006-01-02 15:04Z")
+		more += ", until about " + v.ETA.Format("2006-01-02 15:04Z")
 	}
-	return text
+	if !bar {
+		return []string{text + ", " + more}
+	}
+	return []string{cut(text, terminalWidth), cut("  "+more, terminalWidth)}
 }
 
 // rate prints runs per hour in a unit that reads well.

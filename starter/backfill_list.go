@@ -112,8 +112,8 @@ func (p *program) listBackfills(c *cli.Context) error {
 		return err
 	}
 	for i, view := range found {
-		// What does not answer is listed all the same.
-		if latest, err := o.view(c.Context, view.WorkflowID); err == nil {
+		// What does not answer is listed all the same, as it was last known.
+		if latest, _ := o.view(c.Context, view.WorkflowID); latest != nil {
 			found[i] = latest
 		}
 	}

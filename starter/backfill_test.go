@@ -110,8 +110,19 @@ func TestProgressLine(t *testing.T) {
 			InFlight: []step.Flight{{Interval: interval.Interval{Start: now, End: now.Add(time.Hour)}, RunID: "r"}},
 		},
 	}, now)
-	if got, want := v.line(true), "orders/jan05-kxmpt: [############------------] 50 of 100 (50%), 1 open, 3 failed, 2.0/min, until about 2026-01-05 12:25Z"; got != want {
-		t.Errorf("the line is\n%s\nwant\n%s", got, want)
+	const more = "1 open, 3 failed, 2.0/min, until about 2026-01-05 12:25Z"
+	if got, want := strings.Join(v.lines(true), "\n"), "orders/jan05-kxmpt: [############------------] 50 of 100 (50%)\n  "+more; got != want {
+		t.Errorf("on a terminal it is\n%s\nwant\n%s", got, want)
+	}
+	if got, want := strings.Join(v.lines(false), "\n"), "orders/jan05-kxmpt: 50 of 100 (50%), "+more; got != want {
+		t.Errorf("elsewhere it is\n%s\nwant\n%s", got, want)
+	}
+	long := *v
+	long.ID = strings.Repeat("orders", 20) + "/jan05-kxmpt"
+	for _, line := range long.lines(true) {
+		if columns(line) > terminalWidth {
+			t.Errorf("a terminal wraps %s", line)
+		}
 	}
 	if len(v.Running) != 1 || v.Running[0].WorkflowID != "orders-2026-01-05T13:00:00Z" {
 		t.Errorf("running are %+v", v.Running)

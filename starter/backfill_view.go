@@ -24,6 +24,8 @@ const (
 	stateFailed     = "failed"
 	stateCancelled  = "cancelled"
 	stateTerminated = "terminated"
+	// stateSilent is that of an open one that no worker answers for: what is told of it is what was last known.
+	stateSilent = "not answering"
 )
 
 // backfillView is the JSON of a backfill.
@@ -76,17 +78,29 @@ func (v *backfillView) bad() bool {
 // look bounds one question about a backfill.
 const look = 5 * time.Second
 
-// view looks at a backfill: its workflow, and what it answers.
+// view looks at a backfill: its workflow, and what it answers. Of one that does not answer the view is what was last
+// known, beside the error that says so; nil when not even that is.
 func (o *online) view(ctx context.Context, id string) (*backfillView, error) {
 	described, err := o.DescribeWorkflow(ctx, id, "")
 	if err != nil {
 		return nil, fmt.Errorf("look at %s: %w", id, err)
 	}
 	v := o.viewOf(described.RawResponse.GetWorkflowExecutionInfo())
-	if v.open {
-		return v, o.addProgress(ctx, v, described.RawResponse)
+	switch {
+	case !v.open:
+		err = o.addResult(ctx, v)
+		if err == nil {
+			o.addSettings(ctx, v)
+		}
+	default:
+		if err = o.addProgress(ctx, v, described.RawResponse); err != nil && ctx.Err() == nil {
+			return o.lastKnown(ctx, v, described.RawResponse, err)
+		}
 	}
-	return v, o.addResult(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
 }
 
 // viewOf is what a list says of a backfill.
@@ -138,14 +152,22 @@ func (o *online) addProgress(ctx context.Context, v *backfillView, described *wo
 	if err != nil {
 		return fmt.Errorf("ask %s how far it is: %w", v.WorkflowID, err)
 	}
+	if state := o.beaten(described); state != nil {
+		progress.State = *state
+	}
+	v.add(progress, time.Now())
+	return nil
+}
+
+// beaten is what the window that is held has said in its heartbeat; nil: nothing.
+func (o *online) beaten(described *workflowservice.DescribeWorkflowExecutionResponse) *step.WindowState {
 	for _, pending := range described.GetPendingActivities() {
 		var state step.WindowState
 		if details := pending.GetHeartbeatDetails(); pending.GetActivityType().GetName() == step.ActivityWindow && details != nil &&
 			o.Converter.FromPayloads(details, &state) == nil {
-			progress.State = state
+			return &state
 		}
 	}
-	v.add(progress, time.Now())
 	return nil
 }
 

@@ -314,6 +314,41 @@ func TestBackfillInterrupted(t *testing.T) {
 	}
 }
 
+// TestBackfillOfALostWorkerIsShown: how far it had come is told, with what it does not say now, and never as zero.
+func TestBackfillOfALostWorkerIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	h := newHurdles(a, []string{"2026-01-04"})
+	worker := w.worker(w.connect(a.URL))
+	id := w.oneBackfill(w.orders(), "--from", "2026-01-01", "--to", "2026-01-06", "--max-active-runs", "1").ID
+	w.await("the fourth day is open", h.entered["2026-01-04"])
+	w.eventually("three days are told of", func() bool { return w.steer("show", id).Counts.Passed() == 3 })
+	follow := w.follow("backfill", "show", id, "--wait", "--json")
+	worker.Kill()
+	got := w.starter("backfill", "show", id, "--json")
+	var view backfillView
+	if err := json.Unmarshal([]byte(got.out), &view); err != nil || got.code != 4 || !strings.Contains(got.talk, "no worker") {
+		t.Fatalf("it exits %d: %v: %s%s", got.code, err, got.talk, got.out)
+	}
+	if view.State != "not answering" || view.Counts.Passed() != 3 || view.Expected.Total() != 5 || view.Window != 1 || len(view.Running) != 1 {
+		t.Errorf("shown is %s", got.out)
+	}
+	var listed []backfillView
+	got = w.starter("backfill", "list", w.name, "--json")
+	if err := json.Unmarshal([]byte(got.out), &listed); err != nil || got.code != 0 || len(listed) != 1 || listed[0].Counts.Passed() != 3 {
+		t.Errorf("the list exits %d: %v: %s%s", got.code, err, got.talk, got.out)
+	}
+	if err := follow.command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	code := follow.end()
+	if err := json.Unmarshal([]byte(follow.out.String()), &listed); err != nil || code != 130 || listed[0].Counts.Passed() != 3 {
+		t.Errorf("the command that is interrupted exits %d: %v: %s%s", code, err, follow.talk, follow.out)
+	}
+	close(h.held["2026-01-04"])
+}
+
 // TestBackfillWithoutAWorker says so within seconds.
 func TestBackfillWithoutAWorker(t *testing.T) {
 	t.Parallel()

@@ -209,8 +209,11 @@ func (b *backfill) passed() step.Range {
 	return within
 }
 
-func (b *backfill) progress() BackfillProgress {
-	in := &b.input
+func (b *backfill) progress() BackfillProgress { return b.input.Progress() }
+
+// Progress is how far a backfill has come by its input, which is what it was started with or, after it continued as
+// new, how it stood then.
+func (in *BackfillInput) Progress() BackfillProgress {
 	p := BackfillProgress{
 		Pipeline: in.Definition.Name, Kind: in.Kind, Range: in.Range, Reprocess: in.Reprocess, Newest: in.Newest, FailFast: in.FailFast,
 		Window: (&BackfillInput{Kind: in.Kind, Definition: in.Definition, Window: in.Window}).width(), Phase: PhaseRunning,
