@@ -32,16 +32,21 @@ type planner struct {
 	ledger   *warehouse.Warehouse
 	timeline *interval.Timeline
 	open     map[int64]bool
-	first    interval.Interval
-	cursor   step.PlanCursor
-	answer   step.PlanAnswer
+	// lost are ticks under whose ids a run was ended from outside at some time; ended looks closer at one.
+	lost   map[int64]bool
+	ended  func(ctx context.Context, iv interval.Interval) (string, error)
+	first  interval.Interval
+	cursor step.PlanCursor
+	answer step.PlanAnswer
 }
 
 func (a *Activities) plan(ctx context.Context, request step.PlanRequest) (step.PlanAnswer, error) {
 	if request.Now.IsZero() {
 		request.Now = a.now().UTC()
 	}
-	p := &planner{request: request, cursor: request.After, answer: step.PlanAnswer{Now: request.Now}}
+	p := &planner{request: request, cursor: request.After, answer: step.PlanAnswer{Now: request.Now}, ended: func(ctx context.Context, iv interval.Interval) (string, error) {
+		return a.endedFromOutside(ctx, request.Pipeline, iv)
+	}}
 	var err error
 	if p.ledger, err = a.warehouse(ctx, request.Warehouse); err != nil {
 		return p.answer, err
@@ -55,6 +60,12 @@ func (a *Activities) plan(ctx context.Context, request step.PlanRequest) (step.P
 	// The open runs first: one that ends meanwhile has its outcome by the time the ledger is read.
 	if p.open, err = a.openTicks(ctx, request.Pipeline); err != nil {
 		return p.answer, err
+	}
+	// A window finds such a run when it would start the interval's first one. The other modes run it again anyway.
+	if request.Reprocess.Leaves(step.OutcomeFailed) {
+		if p.lost, err = a.lostTicks(ctx, request.Pipeline); err != nil {
+			return p.answer, err
+		}
 	}
 	return p.answer, p.page(ctx)
 }
@@ -108,6 +119,11 @@ func (p *planner) page(ctx context.Context) error {
 		if p.request.List && count == step.PlanPage {
 			p.answer.Next = &p.cursor
 			break
+		}
+		if tick := at.Interval.End.Unix(); at.Status == "" && p.lost[tick] && !p.open[tick] {
+			if at.Status, err = p.ended(ctx, at.Interval); err != nil {
+				return err
+			}
 		}
 		verdict, err := p.verdict(ctx, at.Interval, at.Status)
 		if err != nil {

@@ -24,24 +24,34 @@ const openPage = 1000
 // openTicks returns the ticks, in Unix seconds, whose workflow ids are open, whatever runs under them. The list
 // may lag a little behind.
 func (a *Activities) openTicks(ctx context.Context, pipelineName string) (map[int64]bool, error) {
-	open := map[int64]bool{}
+	return a.ticks(ctx, pipelineName, "ExecutionStatus = 'Running'", "open")
+}
+
+// lostTicks returns the ticks under whose workflow ids a run was terminated or timed out, which leaves no outcome; of
+// some, others have run since.
+func (a *Activities) lostTicks(ctx context.Context, pipelineName string) (map[int64]bool, error) {
+	return a.ticks(ctx, pipelineName, "ExecutionStatus IN ('Terminated', 'TimedOut')", "terminated")
+}
+
+func (a *Activities) ticks(ctx context.Context, pipelineName, condition, what string) (map[int64]bool, error) {
+	found := map[int64]bool{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: a.temporal.Namespace, PageSize: openPage,
-		Query: fmt.Sprintf("WorkflowId STARTS_WITH '%s-' AND ExecutionStatus = 'Running'", pipelineName),
+		Query: fmt.Sprintf("WorkflowId STARTS_WITH '%s-' AND %s", pipelineName, condition),
 	}
 	for {
 		page, err := a.temporal.ListWorkflow(ctx, request)
 		if err != nil {
-			return nil, temporalError(fmt.Errorf("list the open runs of %s: %w", pipelineName, err))
+			return nil, temporalError(fmt.Errorf("list the %s runs of %s: %w", what, pipelineName, err))
 		}
 		for _, execution := range page.GetExecutions() {
 			name, tick, err := step.ParseWorkflowID(execution.GetExecution().GetWorkflowId())
 			if err == nil && name == pipelineName {
-				open[tick.Unix()] = true
+				found[tick.Unix()] = true
 			}
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return open, nil
+			return found, nil
 		}
 	}
 }
@@ -70,6 +80,21 @@ type execution struct {
 	// atWork says that a step has been taken up by a worker, or is between two attempts.
 	atWork       bool
 	kind, digest string
+	// campaign is the backfill or catchup that has started it; empty: none.
+	campaign string
+}
+
+// silent reports whether it is a run that has ended without loading, and may have left no outcome.
+func (e execution) silent() bool {
+	return e.known && !e.open && e.ours && e.status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
+}
+
+// outcome is that of a run that has left none.
+func (e execution) outcome() string {
+	if e.status == enums.WORKFLOW_EXECUTION_STATUS_CANCELED {
+		return warehouse.OutcomeCancelled
+	}
+	return warehouse.OutcomeFailed
 }
 
 func (a *Activities) newest(ctx context.Context, id string) (execution, error) {
@@ -86,6 +111,7 @@ func (a *Activities) newest(ctx context.Context, id string) (execution, error) {
 		id: id, runID: info.GetExecution().GetRunId(), status: info.GetStatus(), started: info.GetStartTime().AsTime(), closed: info.GetCloseTime().AsTime(),
 		atWork: hasWork(described.RawResponse),
 		kind:   launch.MemoText(info.GetMemo(), launch.MemoKind), digest: launch.MemoText(info.GetMemo(), launch.MemoDigest),
+		campaign: launch.MemoText(info.GetMemo(), launch.MemoCampaign),
 	}, nil
 }
 
@@ -128,8 +154,7 @@ func (h herald) closing(ctx context.Context, ledger *warehouse.Warehouse, iv int
 		return c, err
 	}
 	c.outcome = written.Status
-	silent := found.known && found.ours && found.status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
-	if !silent || c.outcome != "" && (!newest || written.RunID == found.runID || written.Fence >= found.closed.UnixMicro()) {
+	if !found.silent() || c.outcome != "" && (!newest || written.RunID == found.runID || written.Fence >= found.closed.UnixMicro()) {
 		return c, nil
 	}
 	last, err := a.lastEvent(ctx, found)
@@ -137,10 +162,7 @@ func (h herald) closing(ctx context.Context, ledger *warehouse.Warehouse, iv int
 		return c, err
 	}
 	c.note = a.whyClosed(found, last)
-	c.outcome, c.booked = warehouse.OutcomeFailed, true
-	if found.status == enums.WORKFLOW_EXECUTION_STATUS_CANCELED {
-		c.outcome = warehouse.OutcomeCancelled
-	}
+	c.outcome, c.booked = found.outcome(), true
 	if err := h.ended(ctx, iv, c); err != nil {
 		return c, err
 	}
@@ -149,6 +171,16 @@ func (h herald) closing(ctx context.Context, ledger *warehouse.Warehouse, iv int
 		Fence: found.closed.UnixMicro(), Digest: found.digest, Note: c.note,
 	})
 	return c, err
+}
+
+// endedFromOutside returns the outcome that closing would record for an interval that has none: failed, if its newest
+// run was ended before it could write one. It changes nothing.
+func (a *Activities) endedFromOutside(ctx context.Context, pipelineName string, iv interval.Interval) (string, error) {
+	found, err := a.newest(ctx, step.WorkflowID(pipelineName, iv.End))
+	if err != nil || !found.silent() {
+		return "", err
+	}
+	return found.outcome(), nil
 }
 
 // outcomeRow returns an interval's outcome; zero when it has none.

@@ -36,6 +36,7 @@ const (
 // interval needs a run is decided by the ledger.
 func (a *Activities) Window(ctx context.Context, request step.WindowRequest) (step.WindowState, error) {
 	w := &window{activities: a, request: request, state: request.State, stopping: activity.GetWorkerStopChannel(ctx)}
+	w.inherited = activity.GetInfo(ctx).Attempt > 1
 	if activity.HasHeartbeatDetails(ctx) {
 		var beaten step.WindowState
 		if err := activity.GetHeartbeatDetails(ctx, &beaten); err == nil {
@@ -59,6 +60,8 @@ type window struct {
 	request    step.WindowRequest
 	ledger     *warehouse.Warehouse
 	timeline   *interval.Timeline
+	// inherited says that an attempt before this one may have done more than it has told.
+	inherited bool
 	// first is the first interval of the range.
 	first    interval.Interval
 	stopping <-chan struct{}
@@ -224,19 +227,21 @@ func (w *window) fly(flight step.Flight) {
 
 // land counts an interval that was waited for.
 func (w *window) land(iv interval.Interval, outcome string) {
-	w.change(func(state *step.WindowState) {
-		state.InFlight = slices.DeleteFunc(state.InFlight, func(f step.Flight) bool { return f.Interval == iv })
-		state.Bad = nil
-		switch outcome {
-		case step.OutcomeLoaded, step.OutcomeAccepted:
-			state.Counts.Loaded++
-			return
-		case step.OutcomeCancelled:
-			state.Counts.Cancelled++
-		default:
-			state.Counts.Failed++
-		}
-		state.Bad = &iv
-		state.AddFailed(iv)
-	})
+	w.change(func(state *step.WindowState) { landed(state, iv, outcome) })
+}
+
+func landed(state *step.WindowState, iv interval.Interval, outcome string) {
+	state.InFlight = slices.DeleteFunc(state.InFlight, func(f step.Flight) bool { return f.Interval == iv })
+	state.Bad = nil
+	switch outcome {
+	case step.OutcomeLoaded, step.OutcomeAccepted:
+		state.Counts.Loaded++
+		return
+	case step.OutcomeCancelled:
+		state.Counts.Cancelled++
+	default:
+		state.Counts.Failed++
+	}
+	state.Bad = &iv
+	state.AddFailed(iv)
 }

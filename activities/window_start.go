@@ -141,13 +141,11 @@ func (w *window) pass(t turn, more func(state *step.WindowState)) {
 // take passes over an interval, or has it run.
 func (w *window) take(ctx context.Context, t turn, await func(step.Flight)) error {
 	if t.reprocess.Leaves(t.Status) {
-		w.pass(t, func(state *step.WindowState) {
-			state.Counts.Left++
-			if state.Bad = nil; t.Status != step.OutcomeLoaded && t.Status != step.OutcomeAccepted {
-				state.Bad = &t.Interval
-			}
-		})
-		return nil
+		count, err := w.counted(ctx, t)
+		if err == nil {
+			w.pass(t, count)
+		}
+		return err
 	}
 	blocked, err := w.blocked(ctx, t)
 	if err != nil {
@@ -167,6 +165,40 @@ func (w *window) take(ctx context.Context, t turn, await func(step.Flight)) erro
 	}
 	w.pass(t, func(*step.WindowState) {})
 	return nil
+}
+
+// counted returns how an interval counts whose outcome says that it needs no run. After a worker was lost it may be one
+// that this backfill itself has had run, of which nobody has told: where it has failed that is to be known.
+func (w *window) counted(ctx context.Context, t turn) (func(state *step.WindowState), error) {
+	if slices.ContainsFunc(w.state.InFlight, func(f step.Flight) bool { return f.Interval == t.Interval }) {
+		return func(*step.WindowState) {}, nil // it counts when it lands
+	}
+	if w.inherited && isBad(t.Status) {
+		found, err := w.activities.newest(ctx, step.WorkflowID(w.request.Definition.Name, t.Interval.End))
+		if err != nil {
+			return nil, err
+		}
+		if found.known && found.campaign == w.request.Campaign {
+			return func(state *step.WindowState) {
+				state.Counts.Started++
+				landed(state, t.Interval, t.Status)
+			}, nil
+		}
+	}
+	return func(state *step.WindowState) { leave(state, t.Interval, t.Status) }, nil
+}
+
+func isBad(outcome string) bool {
+	return outcome != step.OutcomeLoaded && outcome != step.OutcomeAccepted
+}
+
+// leave counts an interval that is left as it is.
+func leave(state *step.WindowState, iv interval.Interval, status string) {
+	state.InFlight = slices.DeleteFunc(state.InFlight, func(f step.Flight) bool { return f.Interval == iv })
+	state.Counts.Left++
+	if state.Bad = nil; isBad(status) {
+		state.Bad = &iv
+	}
 }
 
 // blocked returns the interval before, if the pipeline depends on the past and that one has failed: a run would
@@ -214,7 +246,13 @@ func (w *window) begin(ctx context.Context, flight step.Flight, await func(step.
 		if err != nil {
 			return err
 		}
-		if c.outcome != "" {
+		switch {
+		case c.outcome == "":
+		case isBad(c.outcome) && c.campaign != w.request.Campaign:
+			// It had ended before anybody asked for a run: it is left, as if the ledger had known.
+			w.change(func(state *step.WindowState) { leave(state, flight.Interval, c.outcome) })
+			return nil
+		default:
 			w.land(flight.Interval, c.outcome)
 			return nil
 		}

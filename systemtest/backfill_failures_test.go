@@ -114,3 +114,32 @@ func TestBackfillOfAChain(t *testing.T) {
 		t.Errorf("the retry answers %+v", again)
 	}
 }
+
+// TestBackfillLeavesWhatWasTerminated: a run that was terminated has failed, although no outcome says so yet. The plan
+// knows, and the backfill does what was planned.
+func TestBackfillLeavesWhatWasTerminated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	h := newHurdles(a, []string{"2026-01-02"})
+	w.worker(w.connect(a.URL))
+	file := w.orders()
+	r := w.start(file, "2026-01-02")
+	w.await("the run is open", h.entered["2026-01-02"])
+	if err := w.temporal.TerminateWorkflow(w.ctx, r.WorkflowID, r.RunID, "by the test"); err != nil {
+		t.Fatal(err)
+	}
+	close(h.held["2026-01-02"])
+	args := []string{file, "--from", "2026-01-01", "--to", "2026-01-04"}
+	w.eventually("the plan leaves the day", func() bool { // Temporal's list may lag behind
+		rows, _ := w.dryRun(args...)
+		return len(rows) == 3 && rows[0].Verdict == step.VerdictRun && rows[1].Verdict == step.VerdictLeave && rows[1].Status == warehouse.OutcomeFailed
+	})
+	view := w.backfills(0, append(args, "--wait")...)[0]
+	if view.Expected.Run != 2 || view.Counts.Started != 2 || view.Counts.Loaded != 2 || view.Counts.Left != 1 || view.Counts.Failed != 0 {
+		t.Errorf("planned was %+v, and it counts %+v", view.Expected, view.Counts)
+	}
+	if view = w.backfills(0, append(args, "--wait", "--reprocess", "failed")...)[0]; view.Counts.Loaded != 1 || view.Counts.Left != 2 {
+		t.Errorf("asked for what has failed it counts %+v", view.Counts)
+	}
+}
