@@ -56,6 +56,9 @@ func noInterval(t *backfillTarget) error {
 	for _, iv := range t.plan.Cut {
 		text += fmt.Sprintf("; %s lies only partly in it", iv)
 	}
+	if spec, err := t.definition.GridSpec(); err == nil && !t.within.To.After(spec.Start) {
+		text += fmt.Sprintf("; its start_date is %s", spec.Start.UTC().Format(time.RFC3339))
+	}
 	if t.plan.Future != nil {
 		text += fmt.Sprintf("; %s is not over", t.plan.Future)
 	}
@@ -123,9 +126,6 @@ func (p *program) dryRun(ctx context.Context, o *online, targets []*backfillTarg
 	out := bufio.NewWriterSize(p.out, 64<<10)
 	defer out.Flush()
 	printed := 0
-	if asJSON {
-		fmt.Fprint(out, "[")
-	}
 	for _, t := range targets {
 		location, err := t.definition.Location()
 		if err != nil {
@@ -165,7 +165,7 @@ func (p *program) dryRun(ctx context.Context, o *online, targets []*backfillTarg
 		}
 		t.plan.Counts = counts
 	}
-	if asJSON {
+	if asJSON { // every range has an interval
 		fmt.Fprint(out, "\n]\n")
 	}
 	if err := out.Flush(); err != nil {
@@ -185,7 +185,7 @@ func writeRow(out *bufio.Writer, row plannedRow, printed int) error {
 	}
 	separator := ",\n  "
 	if printed == 0 {
-		separator = "\n  "
+		separator = "[\n  " // not before: a range without intervals prints nothing
 	}
 	_, err = fmt.Fprintf(out, "%s%s", separator, text)
 	return err
