@@ -141,7 +141,10 @@ func TestBackfillCancelledWhileItsWorkerIsLost(t *testing.T) {
 	file := w.orders("defaults: { timeout: { heartbeat: 3s }, retry: { maximum_attempts: 100, maximum_interval: 1s } }\n")
 	view := w.oneBackfill(file, "--from", "2026-01-01", "--to", "2026-01-31")
 	w.awaitEntered(h, open...)
-	w.eventually("the heartbeat knows it", func() bool { return len(w.steer("show", view.ID).Running) == 4 })
+	w.eventually("the heartbeat knows it", func() bool {
+		now := w.steer("show", view.ID)
+		return len(now.Running) == 4 && now.Counts.Loaded == 6
+	})
 	worker.Kill()
 	cancel := w.follow("backfill", "cancel", view.ID)
 	w.worker(connections)
