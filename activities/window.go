@@ -36,7 +36,8 @@ const (
 // interval needs a run is decided by the ledger.
 func (a *Activities) Window(ctx context.Context, request step.WindowRequest) (step.WindowState, error) {
 	w := &window{activities: a, request: request, state: request.State, stopping: activity.GetWorkerStopChannel(ctx)}
-	w.inherited = activity.GetInfo(ctx).Attempt > 1
+	info := activity.GetInfo(ctx)
+	w.inherited, w.since = info.Attempt > 1, info.ScheduledTime
 	if activity.HasHeartbeatDetails(ctx) {
 		var beaten step.WindowState
 		if err := activity.GetHeartbeatDetails(ctx, &beaten); err == nil {
@@ -60,8 +61,9 @@ type window struct {
 	request    step.WindowRequest
 	ledger     *warehouse.Warehouse
 	timeline   *interval.Timeline
-	// inherited says that an attempt before this one may have done more than it has told.
+	// inherited says that an attempt before this one may have done more than it has told, since the window was scheduled.
 	inherited bool
+	since     time.Time
 	// first is the first interval of the range.
 	first    interval.Interval
 	stopping <-chan struct{}

@@ -168,7 +168,7 @@ func (w *window) take(ctx context.Context, t turn, await func(step.Flight)) erro
 }
 
 // counted returns how an interval counts whose outcome says that it needs no run. After a worker was lost it may be one
-// that this backfill itself has had run, of which nobody has told: where it has failed that is to be known.
+// that this backfill itself has had run or waited for, of which nobody has told: where it has failed that is to be known.
 func (w *window) counted(ctx context.Context, t turn) (func(state *step.WindowState), error) {
 	if slices.ContainsFunc(w.state.InFlight, func(f step.Flight) bool { return f.Interval == t.Interval }) {
 		return func(*step.WindowState) {}, nil // it counts when it lands
@@ -184,6 +184,13 @@ func (w *window) counted(ctx context.Context, t turn) (func(state *step.WindowSt
 				landed(state, t.Interval, t.Status)
 			}, nil
 		}
+		written, err := outcomeRow(ctx, w.ledger, w.request.Definition.Name, t.Interval)
+		if err != nil {
+			return nil, err
+		}
+		if written.RecordedAt.After(w.since) {
+			return func(state *step.WindowState) { landed(state, t.Interval, t.Status) }, nil
+		}
 	}
 	return func(state *step.WindowState) { leave(state, t.Interval, t.Status) }, nil
 }
@@ -194,7 +201,6 @@ func isBad(outcome string) bool {
 
 // leave counts an interval that is left as it is.
 func leave(state *step.WindowState, iv interval.Interval, status string) {
-	state.InFlight = slices.DeleteFunc(state.InFlight, func(f step.Flight) bool { return f.Interval == iv })
 	state.Counts.Left++
 	if state.Bad = nil; isBad(status) {
 		state.Bad = &iv
@@ -246,13 +252,7 @@ func (w *window) begin(ctx context.Context, flight step.Flight, await func(step.
 		if err != nil {
 			return err
 		}
-		switch {
-		case c.outcome == "":
-		case isBad(c.outcome) && c.campaign != w.request.Campaign:
-			// It had ended before anybody asked for a run: it is left, as if the ledger had known.
-			w.change(func(state *step.WindowState) { leave(state, flight.Interval, c.outcome) })
-			return nil
-		default:
+		if c.outcome != "" {
 			w.land(flight.Interval, c.outcome)
 			return nil
 		}

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
@@ -15,6 +16,7 @@ import (
 	"github.com/trancheflow/tranche/launch"
 	"github.com/trancheflow/tranche/pipeline"
 	"github.com/trancheflow/tranche/step"
+	"github.com/trancheflow/tranche/warehouse"
 )
 
 // campaigns is a Temporal that knows who has started the runs with these ids.
@@ -45,16 +47,28 @@ func TestWhatALostWindowHasRunCounts(t *testing.T) {
 	const own = "tranche/backfill/orders/own"
 	id := func(n int) string { return step.WorkflowID("orders", dayOf(n).End) }
 	temporal := launch.New(campaigns{by: map[string]string{id(1): own, id(2): "tranche/backfill/orders/other", id(5): own}}, "default", nil)
+	a := withWarehouse(t)
+	a.temporal = temporal
+	opened, err := a.warehouse(t.Context(), "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Somebody else's run has failed while the window was held: it was waited for.
+	if _, err := opened.RecordOutcome(t.Context(), warehouse.Outcome{
+		Pipeline: "orders", Interval: dayOf(3), Status: step.OutcomeFailed, Kind: "manual", RunID: "r", Fence: 1,
+	}); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		inherited bool
 		want      step.WindowCounts
 		failed    int
 	}{
-		"after a lost attempt": {true, step.WindowCounts{Started: 2, Failed: 1, Cancelled: 1, Left: 3}, 2},
+		"after a lost attempt": {true, step.WindowCounts{Started: 2, Failed: 2, Cancelled: 1, Left: 2}, 3},
 		"the first attempt":    {false, step.WindowCounts{Left: 5}, 0},
 	} {
 		w := &window{
-			activities: &Activities{temporal: temporal}, inherited: test.inherited,
+			activities: a, ledger: opened, inherited: test.inherited, since: time.Now().Add(-time.Hour),
 			request: step.WindowRequest{Definition: &pipeline.Pipeline{Name: "orders"}, Campaign: own, Reprocess: step.ReprocessMissing},
 			state:   step.WindowState{InFlight: []step.Flight{{Interval: dayOf(6)}}},
 		}
