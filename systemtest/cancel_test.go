@@ -96,6 +96,35 @@ func TestCancelEndsAStatement(t *testing.T) {
 	}
 }
 
+// TestCancelThatComesTooLate: the load commits before the cancel has reached it. The interval is loaded, and called so.
+func TestCancelThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverPostgres)
+	api := newWire(t, threeRows)
+	w.worker(w.connect(api.url()))
+	file := w.orders()
+	w.run(file, "2026-01-15", 0)
+	for range 5 { // the heartbeat that brings the cancel may come right then
+		sessions, release := w.lockOrders()
+		r := w.start(file, "2026-01-15")
+		w.eventually("the load waits for the table", func() bool { return sessions() > 0 && w.pendingStep(r, step.ActivityLoad) })
+		if err := w.temporal.CancelWorkflow(w.ctx, r.WorkflowID, r.RunID); err != nil {
+			t.Fatal(err)
+		}
+		release()
+		if err := w.temporal.GetWorkflow(w.ctx, r.WorkflowID, r.RunID).Get(w.ctx, nil); err != nil {
+			w.endsCancelled(r)
+			continue
+		}
+		outcomes := w.outcomes(time.Time{}, time.Time{})
+		if len(outcomes) != 1 || outcomes[0].Status != warehouse.OutcomeLoaded || outcomes[0].RunID != r.RunID {
+			t.Errorf("the run %s is complete, and the ledger holds %+v", r.RunID, outcomes)
+		}
+		return
+	}
+	t.Error("no run that was cancelled while it committed is complete")
+}
+
 // TestCancelEndsAWaitForSQLite: a load that waits for another process leaves its slot. The outcome goes to the same
 // file, so the run ends when that is free.
 func TestCancelEndsAWaitForSQLite(t *testing.T) {

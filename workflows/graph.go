@@ -133,12 +133,23 @@ func (r *run) runSteps(ctx workflow.Context) error {
 	switch {
 	case r.timedOut != nil:
 		return r.timedOut
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !r.complete():
 		return ctx.Err()
 	case failure != nil:
 		return failure
 	}
 	return r.failedLoad()
+}
+
+// complete reports whether every step was done: a cancel that comes while the last one commits takes nothing back, and
+// an interval that is loaded is not called cancelled.
+func (r *run) complete() bool {
+	for _, name := range r.order {
+		if n := r.nodes[name]; n.report.State != StateDone && n.report.State != StateKept {
+			return false
+		}
+	}
+	return true
 }
 
 // bound stops the steps when the run's own time is over. Temporal's run timeout would also count
