@@ -14,7 +14,7 @@ import (
 )
 
 // hookPath is what must not be known: whoever has it can post.
-const hookPath = "/services/T00000000/B00000000/XXXX-secret-of-the-hook"
+const hookPath = "/services/T00000000/B00000000/Hidden-secret-of-the-hook"
 
 // hook makes a webhook at base with more settings.
 func hook(t *testing.T, base, settings string) *Webhook {
@@ -70,7 +70,7 @@ func TestWebhookSends(t *testing.T) {
 		if got.fields["event"] != "failure" || !strings.Contains(got.fields["text"], "orders 2026-01-15 failed\nHTTPStatus: <!channel> ") {
 			t.Errorf("%s: the message is %v", settings, got.fields)
 		}
-		for _, never := range []string{"\x1b", "\u202e", "\r", "XXXX-secret"} {
+		for _, never := range []string{"\x1b", "\u202e", "\r", "Hidden-secret"} {
 			if strings.Contains(got.fields["text"], never) {
 				t.Errorf("%q stands in %q", never, got.fields["text"])
 			}
@@ -148,7 +148,7 @@ func TestWebhookAnswers(t *testing.T) {
 
 func wantNoHook(t *testing.T, text string) {
 	t.Helper()
-	for _, never := range []string{"T00000000", "XXXX-secret"} {
+	for _, never := range []string{"T00000000", "Hidden-secret"} {
 		if strings.Contains(text, never) {
 			t.Errorf("the URL stands in %s", text)
 		}
