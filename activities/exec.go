@@ -85,6 +85,9 @@ func (a *Activities) RunCommand(ctx context.Context, in step.Input) (step.Result
 		}
 		ctx, cancel := before(ctx, program.Grace, 1, timeIsUp(activity.GetInfo(ctx)))
 		defer cancel()
+		// A worker that was stopped for a while finds tasks that it was given meanwhile, and whose attempts are over. The
+		// answer to the first heartbeat says so, and the context ends before anything is started.
+		activity.RecordHeartbeat(ctx, Position{Note: "starting " + program.Command[0]})
 		output, err := program.Run(ctx)
 		if err != nil {
 			return nil, a.said(err, output)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/trancheflow/tranche/warehouse"
@@ -82,5 +83,51 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("the run ends with %s", r.Error)
 			}
 		})
+	}
+}
+
+// TestALateTaskStartsNoProgram: a worker is stopped for a while, as with its host. Temporal gives it the next attempt all
+// the same, since it was asking for work, and then gives that up, too. When the worker goes on, it starts no program for
+// an attempt that is over: others may have done the work since.
+func TestALateTaskStartsNoProgram(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	connections := w.connect("http://127.0.0.1:1")
+	stopped := w.worker(connections, "--allow-exec")
+	r := w.start(w.program(`echo "attempt $TRANCHE_ATTEMPT." >>"$FOLDER/attempts"; if [ "$TRANCHE_ATTEMPT" = 1 ]; then exec sleep 600; fi`,
+		"    timeout: { heartbeat: 2s }\n    retry: { maximum_attempts: 100 }\n"), "2026-01-15")
+	started := func(attempt string) bool {
+		text, err := os.ReadFile(filepath.Join(w.folder, "attempts"))
+		return err == nil && strings.Contains(string(text), "attempt "+attempt+".")
+	}
+	w.eventually("the program runs", func() bool { return started("1") })
+	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the second attempt is over, too", func() bool {
+		described, err := w.temporal.DescribeWorkflow(w.ctx, r.WorkflowID, r.RunID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending := described.RawResponse.GetPendingActivities()
+		return len(pending) == 1 && pending[0].GetAttempt() > 2
+	})
+	w.worker(connections, "--allow-exec")
+	if err := w.temporal.GetWorkflow(w.ctx, r.WorkflowID, r.RunID).Get(w.ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := stopped.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the worker has found the second attempt", func() bool {
+		for line := range strings.Lines(w.read(stopped.Log)) {
+			if strings.Contains(line, "Activity error") && strings.Contains(line, " Attempt=2 ") {
+				return true
+			}
+		}
+		return started("2")
+	})
+	if started("2") {
+		t.Errorf("a program was started for an attempt that was over:\n%s", w.read(filepath.Join(w.folder, "attempts")))
 	}
 }
