@@ -129,8 +129,14 @@ func TestKilledServer(t *testing.T) {
 	server.Kill()
 	close(gate)
 	w.onServer("--port", port, "--db-filename", state)
-	if r := w.run(file, "2026-01-15", 0); r.Result.Rows != 350 {
-		t.Errorf("the run %s answers %+v", started.RunID, r)
+	var got answer
+	w.eventually("the worker has found the server again", func() bool {
+		got = w.starter("run", file, "--interval", "2026-01-15", "--wait", "--json")
+		return got.code != 4
+	})
+	var r report
+	if err := json.Unmarshal([]byte(got.out), &r); err != nil || got.code != 0 || r.Result.Rows != 350 {
+		t.Errorf("the run %s: %v, exit code %d: %s%s", started.RunID, err, got.code, got.talk, got.out)
 	}
 	if got := w.content().rows; got != 350 {
 		t.Errorf("the table holds %d rows, want 350", got)
