@@ -348,9 +348,8 @@ func TestWorkerHandsBackOnSIGTERM(t *testing.T) {
 		}
 		close(gate)
 		w.worker(connections)
-		r := w.run(file, "2026-01-15", 0)
-		if r.RunID != started.RunID || r.Result.Rows != 350 {
-			w.t.Errorf("the second worker answers %+v", r)
+		if r, err := w.result(started); err != nil || r.Rows != 350 {
+			w.t.Errorf("the second worker answers %+v, %v", r, err)
 		}
 		pages := map[string]int{}
 		for _, request := range a.seen() {
@@ -660,8 +659,8 @@ steps:
 	started := w.start(file, "2026-01-15")
 	w.awaitEvent(started, enums.EVENT_TYPE_TIMER_STARTED)
 	w.write("files/2026-01-15.csv", "id,at,note\n1,2026-01-15T00:00:00Z,a\n")
-	if r := w.run(file, "2026-01-15", 0); r.RunID != started.RunID || r.Result.Rows != 1 || r.Result.Steps[0].Attempts != 1 {
-		t.Errorf("the run answers %+v", r)
+	if r, err := w.result(started); err != nil || r.Rows != 1 || r.Steps[0].Attempts != 1 {
+		t.Errorf("the run answers %+v, %v", r, err)
 	}
 }
 

@@ -87,8 +87,8 @@ func TestNoWorkers(t *testing.T) {
 	a := newAPI(t)
 	a.set("2026-01-15", 3)
 	w.worker(w.connect(a.URL))
-	if r := w.run(file, "2026-01-15", 0); !r.Joined || r.Result.Rows != 3 {
-		t.Errorf("the run that waited for a worker answers %+v", r)
+	if r, err := w.result(report{WorkflowID: w.name + "-2026-01-16T00:00:00Z"}); err != nil || r.Rows != 3 {
+		t.Errorf("the run that waited for a worker answers %+v, %v", r, err)
 	}
 }
 
