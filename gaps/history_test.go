@@ -87,7 +87,7 @@ func TestSucceed(t *testing.T) {
 	}
 }
 
-// SC19: hourly has completed until 09:00 when daily comes at 09:10.
+// Hourly has completed until 09:00 when daily comes at 09:10.
 func TestTimelineOfAChangedGrid(t *testing.T) {
 	t.Parallel()
 	history := gaps.History{{hourly(), at("2026-05-04T00:30")}}

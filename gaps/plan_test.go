@@ -101,7 +101,7 @@ func TestDecide(t *testing.T) {
 		missing  int64
 		start    string
 	}{
-		// BF01, activated nine days late; the days after it are the Schedule's.
+		// Activated nine days late; the days after it are the Schedule's.
 		"late, all":    {gaps.History{{daily[0].Spec, at("2026-05-10T09:00")}}, pipeline.CatchupAll, "2026-05-10T09:00", nil, "", false, 9, 9, "05-01T00:00:00 05-09T00:00:01"},
 		"late, latest": {gaps.History{{daily[0].Spec, at("2026-05-10T09:00")}}, pipeline.CatchupLatest, "2026-05-10T09:00", nil, "", false, 1, 1, "05-09T00:00:00 05-09T00:00:01"},
 		"late, none":   {gaps.History{{daily[0].Spec, at("2026-05-10T09:00")}}, pipeline.CatchupNone, "2026-05-10T09:00", nil, "", false, 0, 0, ""},

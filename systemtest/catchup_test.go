@@ -259,7 +259,7 @@ func TestBackfillThroughKills(t *testing.T) {
 	}
 }
 
-// BF06: which runs are redone, and the one that is open is never touched.
+// Which runs are redone, and the one that is open is never touched.
 func TestBackfillModes(t *testing.T) {
 	t.Parallel()
 	databases(t, func(w *world) {

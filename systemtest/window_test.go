@@ -16,7 +16,7 @@ import (
 	"github.com/trancheflow/tranche/workflows"
 )
 
-// BF12: with depends_on_past a backfill goes one by one. The first day begins although the one before was never run,
+// With depends_on_past a backfill goes one by one. The first day begins although the one before was never run,
 // and after a day that fails nothing is started, now or by the next backfill, until that one is run again.
 func TestBackfillDependsOnPast(t *testing.T) {
 	t.Parallel()
