@@ -260,27 +260,28 @@ func TestAProgramThatHangs(t *testing.T) {
 func TestAShortLimit(t *testing.T) {
 	t.Parallel()
 	const limit, work = 300 * time.Millisecond, time.Second
-	// On a machine that stalls for most of a second nothing ends on time: three runs, of which one has to.
 	check := func(w *world, file, activityType string) {
 		w.t.Helper()
-		var all []time.Duration
-		for _, day := range []string{"2026-01-15", "2026-01-16", "2026-01-17"} {
-			r := w.run(file, day, 5)
-			w.failedAs(r, "Timeout")
-			took := w.attempts(r, activityType)
-			if len(took) != 1 || took[0] < limit/2 {
-				w.t.Errorf("%s of work with a limit of %s ended after %s", work, limit, took)
-			}
-			if all = append(all, took...); took[0] < 900*time.Millisecond {
-				w.t.Logf("%s of work with a limit of %s ended after %s", work, limit, took)
-				return
+		r := w.run(file, "2026-01-15", 5)
+		w.failedAs(r, "Timeout")
+		for _, took := range w.attempts(r, activityType) {
+			w.t.Logf("%s of work with a limit of %s ended after %s", work, limit, took)
+			if took < limit/2 || took > 900*time.Millisecond {
+				w.t.Errorf("it ended after %s", took)
 			}
 		}
-		w.t.Errorf("%s of work with a limit of %s ended after %s", work, limit, all)
+	}
+	// Where the worker is late, the server ends the attempt; its timers may go off up to a second late, unless it is
+	// told otherwise.
+	exact := func(t *testing.T) *world {
+		t.Helper()
+		w := newWorld(t, warehouse.DriverSQLite)
+		w.onServer("--port", "0", "--dynamic-config-value", `history.timerProcessorMaxTimeShift="1ms"`)
+		return w
 	}
 	t.Run("http", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, warehouse.DriverSQLite)
+		w := exact(t)
 		api := newWire(t, func(c *call) {
 			timer := time.NewTimer(work)
 			defer timer.Stop()
@@ -295,7 +296,7 @@ func TestAShortLimit(t *testing.T) {
 	})
 	t.Run("exec", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, warehouse.DriverSQLite)
+		w := exact(t)
 		w.worker(w.connect("http://127.0.0.1:1"), "--allow-exec")
 		file := w.program("sleep 1", "    retry: { maximum_attempts: 1 }\n    timeout: { start_to_close: 300ms }\n")
 		check(w, file, "exec")
