@@ -219,3 +219,31 @@ func TestPipelinesDoNotStarveEachOther(t *testing.T) {
 		t.Errorf("the backfill had %d at work at a time", peak)
 	}
 }
+
+// TestADailyRunBesideAThousand: a backfill of a thousand intervals keeps every place taken and many of its steps
+// waiting, on a task queue as a cluster has it by default. The run of the day is done within seconds.
+func TestADailyRunBesideAThousand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, warehouse.DriverSQLite)
+	a := newAPI(t)
+	m := newMilestones(a)
+	const underWay = 50
+	m.add(underWay)
+	w.worker(w.connect(a.URL))
+	file := w.ticking(`every: 1h, start_date: 2026-01-01`)
+	id := w.oneBackfill(file, "--from", "2026-01-01T00:00:00Z", "--to", "2026-02-11T16:00:00Z", "--max-active-runs", "200").ID
+	w.await("the backfill is under way", m.reached(underWay))
+	r := w.start(file, "2026-06-01T00:00:00Z")
+	w.wantStatus(enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, r)
+	view := w.steer("show", id)
+	if view.State != "running" || view.Expected.Total() != 1000 {
+		t.Errorf("the backfill was no backlog any more: %+v", view)
+	}
+	events := w.events(r.WorkflowID, r.RunID)
+	took := events[len(events)-1].GetEventTime().AsTime().Sub(events[0].GetEventTime().AsTime())
+	t.Logf("the run of the day took %s, with %d of 1,000 intervals done", took, view.Counts.Passed())
+	if took > 20*time.Second {
+		t.Errorf("the run of the day took %s", took)
+	}
+	w.starter("backfill", "cancel", id, "--runs")
+}
